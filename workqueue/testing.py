@@ -1,0 +1,132 @@
+"""`FakeClock`: a clock that stands still until a test moves it. For testing anything that takes a `workqueue.Clock`."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["FakeClock"]
+
+
+class _Sleeper:
+    def __init__(self, deadline: float, wake: Callable[[], None]) -> None:
+        self.deadline = deadline
+        self.wake = wake
+
+
+class FakeClock:
+    """A `workqueue.Clock` that only `advance` moves. Thread-safe.
+
+    A wait counts from what the waiting thread last read, so a test may move the clock between another thread's `now()`
+    and its `wait` without making it sleep too long.
+
+    :param start: the first reading in seconds
+    """
+
+    def __init__(self, start: float = 0.0) -> None:
+        self._now = float(start)
+        self._changed = threading.Condition(threading.Lock())
+        self._sleepers: list[_Sleeper] = []
+        self._last_read = threading.local()
+
+    def now(self) -> float:
+        """See `workqueue.Clock.now`."""
+        with self._changed:
+            self._last_read.value = self._now
+            return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock forward and wake whoever is due by then.
+
+        Returns when they have been told, not when they have acted. The caller must not hold a condition that somebody
+        waits on.
+        """
+        if seconds < 0:
+            raise ValueError(f"a clock does not go backwards: {seconds!r}")
+        with self._changed:
+            self._now += seconds
+            due = [sleeper for sleeper in self._sleepers if sleeper.deadline <= self._now]
+        for sleeper in due:  # without our lock: whoever waits holds its condition and reads the clock
+            sleeper.wake()
+
+    def sleepers(self) -> int:
+        """How many wait with a time-out."""
+        with self._changed:
+            return len(self._sleepers)
+
+    def wait_for_sleepers(self, count: int, timeout: float = 10.0) -> None:
+        """Block, in real time, until at least `count` wait with a time-out that has not passed.
+
+        :raises TimeoutError: they did not within `timeout` real seconds
+        """
+
+        def enough() -> bool:
+            return sum(sleeper.deadline > self._now for sleeper in self._sleepers) >= count
+
+        with self._changed:
+            if not self._changed.wait_for(enough, timeout):
+                raise TimeoutError(f"{len(self._sleepers)} wait on the fake clock after {timeout} seconds, not {count}")
+
+    def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
+        """See `workqueue.Clock.wait`."""
+        if timeout is None:
+            return condition.wait()
+
+        def wake() -> None:
+            with condition:
+                condition.notify_all()
+
+        sleeper = self._enter(timeout, wake)
+        if sleeper is None:
+            return False
+        try:
+            condition.wait()
+        finally:
+            reached = self._leave(sleeper)
+        return not reached
+
+    async def wait_async(self, event: asyncio.Event, timeout: float | None) -> bool:
+        """See `workqueue.Clock.wait_async`."""
+        import asyncio
+
+        if timeout is None:
+            return await event.wait()
+        loop = asyncio.get_running_loop()
+        passed = asyncio.Event()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(passed.set)
+
+        sleeper = self._enter(timeout, wake)
+        if sleeper is None:
+            return event.is_set()
+        waits = [asyncio.ensure_future(event.wait()), asyncio.ensure_future(passed.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._leave(sleeper)
+            for one in waits:
+                one.cancel()
+        return event.is_set()
+
+    def _enter(self, timeout: float, wake: Callable[[], None]) -> _Sleeper | None:
+        """Start to sleep, unless the time-out has passed already."""
+        with self._changed:
+            deadline = min(getattr(self._last_read, "value", math.inf), self._now) + timeout
+            if deadline <= self._now:
+                return None
+            sleeper = _Sleeper(deadline, wake)
+            self._sleepers.append(sleeper)
+            self._changed.notify_all()
+            return sleeper
+
+    def _leave(self, sleeper: _Sleeper) -> bool:
+        """Stop sleeping; True if the time-out had passed."""
+        with self._changed:
+            self._sleepers.remove(sleeper)
+            return sleeper.deadline <= self._now
