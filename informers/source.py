@@ -1,0 +1,83 @@
+"""Where a reflector reads from: the small face of a list and a watch that `Resource.list_watch` and fakes share.
+
+Nothing here speaks HTTP. A `ListWatch` stands for one kind in one scope (namespace, selectors); its methods block until
+the answer is there and raise `ApiError` or `TransportError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+import msgspec
+
+from informers.key import ObjectKey
+from informers.object import Object
+
+__all__ = ["ListWatch", "ObjectList", "WatchEvent", "WatchStream"]
+
+
+class WatchEvent(msgspec.Struct, frozen=True, gc=False):
+    """One event of a watch. `type` is ADDED, MODIFIED, DELETED or BOOKMARK (then only the metadata means anything)."""
+
+    type: str
+    object: Object
+
+
+class ObjectList(msgspec.Struct, frozen=True):
+    """One page of a list.
+
+    `continue_` is the token for the next page, "" on the last; `remaining` the server's guess of what follows it.
+    `unreadable` has an entry for each item that could not be taken for an object: its key if that could be read.
+    """
+
+    items: Sequence[Object]
+    resource_version: str
+    continue_: str = ""
+    remaining: int | None = None
+    unreadable: Sequence[ObjectKey | None] = ()
+
+
+class WatchStream(Protocol):
+    """An open watch: an iterator of events that ends when the server ends it, or when it is closed.
+
+    Raises `ApiError` for an ERROR event, `TransportError` when the connection breaks. `close` may be called from any
+    thread and more than once; it ends a read that blocks, which then raises nothing but StopIteration.
+    """
+
+    def __iter__(self) -> Iterator[WatchEvent]: ...
+    def __next__(self) -> WatchEvent: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class ListWatch(Protocol):
+    """Source of a reflector. `timeout` is the total time for a list, or for the opening of a watch.
+
+    An attribute `description` (str), where there is one, names the source in messages.
+    """
+
+    def list(
+        self,
+        *,
+        resource_version: str | None = None,
+        resource_version_match: str | None = None,
+        limit: int | None = None,
+        continue_: str | None = None,
+        timeout: float | None = None,
+    ) -> ObjectList: ...
+
+    def watch(
+        self,
+        *,
+        resource_version: str | None = None,
+        timeout_seconds: float | None = None,
+        allow_bookmarks: bool = True,
+        send_initial_events: bool | None = None,
+        resource_version_match: str | None = None,
+        timeout: float | None = None,
+    ) -> WatchStream: ...
