@@ -4,8 +4,7 @@ The rules are those of the API server's generic registry; collecting dependents 
 the finalizers `orphan` and `foregroundDeletion` tell what to do.
 """
 
-from informers.errors import BadRequestError
-from informers.store.failures import conflict
+from informers.store.failures import FieldProblem, conflict, invalid
 from informers.store.history import Table
 from informers.store.types import DeleteOptions, Json, Stored, epoch, timestamp
 
@@ -17,20 +16,22 @@ _DEFAULT_GRACE = 30
 def check(table: Table, old: Stored, options: DeleteOptions) -> None:
     """Raises if the options are unknown or a precondition does not hold."""
     if options.propagation not in (None, "", "Background", "Foreground", "Orphan"):
-        raise BadRequestError(f'invalid propagationPolicy "{options.propagation}"')
+        supported = ["Foreground", "Background", "Orphan", "nil"]
+        problem = FieldProblem.unsupported("propagationPolicy", options.propagation, supported)
+        raise invalid("meta.k8s.io", "DeleteOptions", "", [problem])
     uid = old.object["metadata"]["uid"]
     if options.uid and options.uid != uid:
         text = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
             "The object might have been deleted and then recreated"
         )
-        raise conflict(table.resource, old.key.name, text)
+        raise conflict(table.resource, old.key.name, text, word=table.resource.kind)
     if options.resource_version and options.resource_version != str(old.version):
         text = (
             f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion "
             f"in record ({old.version}). The object might have been modified"
         )
-        raise conflict(table.resource, old.key.name, text)
+        raise conflict(table.resource, old.key.name, text, word=table.resource.kind)
 
 
 def marked(table: Table, old: Json, options: DeleteOptions, now: float) -> Json | None:

@@ -69,9 +69,12 @@ def already_exists(resource: ResourceType, name: str) -> AlreadyExistsError:
     return AlreadyExistsError(message, details=_details(resource, name, resource.plural))
 
 
-def conflict(resource: ResourceType, name: str, text: str) -> ConflictError:
-    message = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {text}'
-    return ConflictError(message, details=_details(resource, name, resource.plural))
+def conflict(resource: ResourceType, name: str, text: str, *, word: str = "") -> ConflictError:
+    """`word` stands for the plural where the API server names something else (the kind, `pods/binding`)."""
+    word = word or resource.plural
+    qualified = f"{word}.{resource.group}" if resource.group else word
+    message = f'Operation cannot be fulfilled on {qualified} "{name}": {text}'
+    return ConflictError(message, details=_details(resource, name, word))
 
 
 def modified(resource: ResourceType, name: str) -> ConflictError:
@@ -120,7 +123,7 @@ def too_large(version: int, current: int) -> ServerTimeoutError:
     """504 for a version that the store has not reached."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return ServerTimeoutError(
-        f"Too large resource version: {version}, current: {current}",
+        f"Timeout: Too large resource version: {version}, current: {current}",
         status=504,
         reason="Timeout",
         details={"causes": [cause], "retryAfterSeconds": 1},
@@ -133,7 +136,7 @@ def parse_version(text: str | None) -> int | None:
     if not text:
         return None
     if not text.isascii() or not text.isdigit():
-        raise BadRequestError(f"Invalid value: {quoted(text)}: resourceVersion must be a non-negative integer")
+        raise BadRequestError(f"invalid resource version: resourceVersion: Invalid value: {quoted(text)}: not a number")
     return int(text)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from informers.errors import BadRequestError
+from informers.errors import ApiError, BadRequestError
 from informers.key import ObjectKey
 from informers.store.failures import FieldProblem, conflict, invalid, modified, parse_version
 from informers.store.types import Json, ResourceType, Stored, timestamp
@@ -19,7 +19,7 @@ def for_create(resource: ResourceType, obj: Json, namespace: str) -> Json:
     metadata = _metadata(obj)
     _check_namespace(resource, metadata, namespace)
     if metadata.get("resourceVersion"):
-        raise BadRequestError("resourceVersion should not be set on objects to be created")
+        raise ApiError("resourceVersion should not be set on objects to be created")
     for field in (*_SERVER_FIELDS, "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "generation"):
         metadata.pop(field, None)
     if not metadata.get("name") and not metadata.get("generateName"):
@@ -69,6 +69,8 @@ def with_generation(resource: ResourceType, old: Json, new: Json) -> Json:
         return new
     ignored = {"metadata", "status"} if "status" in resource.subresources else {"metadata"}
     moved = any(old.get(member) != new.get(member) for member in (old.keys() | new.keys()) - ignored)
+    if resource.annotations_generation:
+        moved = moved or old["metadata"].get("annotations") != new["metadata"].get("annotations")
     return {**new, "metadata": {**new["metadata"], "generation": (generation or 0) + moved}}
 
 
@@ -108,7 +110,7 @@ def _check_preconditions(resource: ResourceType, old: Stored, metadata: Json) ->
         if resource.unconditional_update:
             return
         problem = FieldProblem.invalid("metadata.resourceVersion", 0, "must be specified for an update")
-        raise invalid(resource.group, resource.kind, name, [problem])
+        raise invalid(resource.group, resource.plural, name, [problem])
     if version != old.version:
         raise modified(resource, name)
 

@@ -68,7 +68,7 @@ def decode_continue(token: str) -> tuple[int, str]:
         decoded = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         version, start = decoded["rv"], decoded["start"]
     except (binascii.Error, ValueError, KeyError, TypeError) as error:
-        raise BadRequestError(f"continue key is not valid: {error}") from error
+        raise BadRequestError(f"invalid continue token: continue key is not valid: {error}") from error
     if not isinstance(version, int) or not isinstance(start, str) or decoded.get("v") != "meta.k8s.io/v1":
-        raise BadRequestError("continue key is not valid: server does not recognize this encoded version")
+        raise BadRequestError("invalid continue token: continue key is not valid: server does not recognize this encoded version")
     return version, start

@@ -33,6 +33,8 @@ class ResourceType:
     """With "status" in it, the main endpoint ignores changes of `status` and the subresource all others."""
     generation: bool = False
     """Whether `metadata.generation` is kept: 1 at creation, one more with each change outside metadata and status."""
+    annotations_generation: bool = False
+    """Whether changed annotations move the generation too (Deployments)."""
     graceful: bool = False
     """Whether a delete first marks the object and waits for a second one with grace period 0 (pods)."""
     unconditional_update: bool = True
