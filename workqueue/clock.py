@@ -28,8 +28,8 @@ class Clock(Protocol):
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
         """Wait on `condition`, which the caller holds, until it is notified (True) or `timeout` seconds passed (False).
 
-        None waits without a limit. The time-out counts from the caller's last `now()`. Like any wait on a condition it
-        may return early, so callers wait in a loop over what they wait for.
+        None waits without a limit. The time-out counts from the `now()` that the caller read just before, if it did.
+        Like any wait on a condition it may return early, so callers wait in a loop over what they wait for.
         """
 
     async def wait_async(self, event: asyncio.Event, timeout: float | None) -> bool:

@@ -53,10 +53,12 @@ class WorkQueue(Generic[T]):
         max_priority_age: float | None = 30.0,
     ) -> None:
         self.name = name
-        self._clock: Clock = clock or MonotonicClock()
+        self._clock: Clock = MonotonicClock() if clock is None else clock
         self._now = self._clock.now
         self._core: QueueState[T] = QueueState(max_priority_age=max_priority_age, name=name)
-        self._limiter = rate_limiter or ItemExponentialFailureRateLimiter[T](0.005, 1000.0, clock=self._clock)
+        if rate_limiter is None:
+            rate_limiter = ItemExponentialFailureRateLimiter(0.005, 1000.0, clock=self._clock)
+        self._limiter: RateLimiter[T] = rate_limiter
         self._lock = threading.Lock()
         self._available = threading.Condition(self._lock)
         self._drained = threading.Condition(self._lock)

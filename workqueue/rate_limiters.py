@@ -59,7 +59,7 @@ class _Failures(Generic[T]):
 
     def __init__(self, idle_after: float, clock: Clock | None) -> None:
         self._idle_after = idle_after
-        self._clock = clock or MonotonicClock()
+        self._clock = MonotonicClock() if clock is None else clock
         self._lock = threading.Lock()
         self._items: OrderedDict[T, tuple[int, float]] = OrderedDict()
         self._users: list[Callable[[object], bool]] = []
@@ -200,7 +200,7 @@ class BucketRateLimiter:
             raise ValueError(f"burst must be at least 1, not {burst!r}")
         self._interval = 1.0 / qps
         self._burst = burst
-        self._clock = clock or MonotonicClock()
+        self._clock = MonotonicClock() if clock is None else clock
         self._lock = threading.Lock()
         self._since = self._clock.now()
         self._tokens = float(burst)  # at `_since`; below 0: taken in advance

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -22,8 +21,8 @@ class _Sleeper:
 class FakeClock:
     """A `workqueue.Clock` that only `advance` moves. Thread-safe.
 
-    A wait counts from what the waiting thread last read, so a test may move the clock between another thread's `now()`
-    and its `wait` without making it sleep too long.
+    A wait counts from what the waiting thread read since its last wait, so a test may move the clock between another
+    thread's `now()` and its `wait` without making it sleep too long.
 
     :param start: the first reading in seconds
     """
@@ -117,7 +116,8 @@ class FakeClock:
     def _enter(self, timeout: float, wake: Callable[[], None]) -> _Sleeper | None:
         """Start to sleep, unless the time-out has passed already."""
         with self._changed:
-            deadline = min(getattr(self._last_read, "value", math.inf), self._now) + timeout
+            read_at = self._last_read.__dict__.pop("value", self._now)  # counts for one wait only
+            deadline = read_at + timeout
             if deadline <= self._now:
                 return None
             sleeper = _Sleeper(deadline, wake)
