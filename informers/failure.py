@@ -7,6 +7,7 @@ that knows the spellings.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -53,6 +54,12 @@ class Failure:
     message: str
     retry_after: float | None = None
     error: Exception | None = None
+
+    @property
+    def log_level(self) -> int:
+        """How loud to be: what happens to every watch now and then is no warning."""
+        quiet = (FailureKind.EXPIRED, FailureKind.SHORT, FailureKind.SILENT, FailureKind.CONNECTION)
+        return logging.INFO if self.kind in quiet else logging.WARNING
 
 
 _TOO_LARGE_CAUSE = "ResourceVersionTooLarge"

@@ -358,6 +358,12 @@ class Protocol:
         self._opened_at = None
         self._collecting = False
 
+    def rejected(self, now: float, error: Exception) -> None:
+        """The answer was good but could not be used on this side: list again after a wait."""
+        self._opened_at = None
+        self._collecting = False
+        self._relist(now, Failure(FailureKind.OTHER, f"{type(error).__name__}: {error}", None, error))
+
     def _list_failed(self, now: float, failure: Failure, asked: AskList) -> None:
         kind = failure.kind
         if kind is FailureKind.EXPIRED and asked.continue_ and not self._unpaged:

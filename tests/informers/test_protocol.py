@@ -404,7 +404,9 @@ def test_a_server_that_ends_each_answer_at_once_is_never_asked_in_a_loop(event, 
     assert requests <= 40
 
 
-@pytest.mark.parametrize("error", [ConnectionRefused("nobody"), TooManyRequestsError("slow"), ConnectionReset("cut")], ids=str)
+@pytest.mark.parametrize(
+    "error", [ConnectionRefused("nobody"), TooManyRequestsError("slow"), ConnectionReset("cut")], ids=str
+)
 def test_a_watch_that_cannot_be_opened_is_tried_again_without_a_list(error):
     core, now = listed("10"), 0.0
     for _ in range(5):
