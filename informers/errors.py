@@ -31,6 +31,9 @@ InformersError
 ├── SelectorError                    (also ValueError) a selector that does not parse
 ├── ClientClosed                     the client was closed
 ├── SyncError                        a cache did not fill; says why
+│   └── SyncTimeout                  in the time given (also Timeout)
+├── InformerStopped                  the informer was stopped before or during the call
+├── UnknownIndex                     (also KeyError) there is no index of that name
 ├── FIFOClosed                       the queue is closed and empty
 └── Timeout                          (also TimeoutError) a wait of this package ran out of time
 
@@ -59,6 +62,7 @@ __all__ = [
     "FIFOClosed",
     "ForbiddenError",
     "GoneError",
+    "InformerStopped",
     "InformersError",
     "InternalError",
     "InvalidError",
@@ -73,11 +77,13 @@ __all__ = [
     "ServerTimeoutError",
     "ServiceUnavailableError",
     "SyncError",
+    "SyncTimeout",
     "Timeout",
     "TlsError",
     "TooManyRequestsError",
     "TransportError",
     "UnauthorizedError",
+    "UnknownIndex",
     "UnsupportedMediaTypeError",
 ]
 
@@ -441,3 +447,18 @@ class FIFOClosed(InformersError):
 
 class Timeout(InformersError, TimeoutError):
     """A wait of this package ran out of time."""
+
+
+class SyncTimeout(SyncError, Timeout):
+    """A cache did not fill in the time given."""
+
+
+class InformerStopped(InformersError):
+    """The informer was stopped: it cannot be started again, and nothing can be waited for any more."""
+
+
+class UnknownIndex(InformersError, KeyError):
+    """There is no index of that name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
