@@ -1,0 +1,449 @@
+"""The thread that keeps a sink equal to what a server holds: it asks, as `informers.protocol` says, and hands over.
+
+Two threads belong to a reflector: one asks and reads the stream, one (the keeper) closes a stream that shows no sign of
+life and runs resyncs. Both end when it is stopped; a read that blocks is ended by closing the stream.
+"""
+
+from __future__ import annotations
+
+import logging
+import random as random_module
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol as TypingProtocol
+
+from informers.failure import Failure
+from informers.key import ObjectKey
+from informers.object import Object
+from informers.protocol import AskList, AskWatch, Forget, Protocol, ProtocolConfig, Verdict, Wait
+from informers.source import ListWatch, WatchEvent, WatchStream
+from workqueue.clock import Clock, MonotonicClock
+
+__all__ = ["Reflector", "ReflectorStatus", "Sink"]
+
+_log = logging.getLogger(__name__)
+
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class Sink(TypingProtocol):
+    """Where a reflector puts what it sees: a `DeltaFIFO`, an `Indexer`, or anything like them.
+
+    Methods may raise: the error is counted and logged, and the reflector goes on (after a failed `replace` it lists
+    again). `keep` of `replace` names objects that are listed but could not be read.
+    """
+
+    def add(self, obj: Object) -> None: ...
+    def update(self, obj: Object) -> None: ...
+    def delete(self, obj: Object) -> None: ...
+    def replace(
+        self, objs: Iterable[Object], resource_version: str = "", *, keep: Iterable[ObjectKey] = ()
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectorStatus:
+    """A reflector at one moment. Ages are seconds, None for what has not happened yet.
+
+    `state`: "new", "listing", "streaming" (reading the list from a watch), "watching", "waiting" (before the next
+    attempt), "gone" (the kind was deleted from the server) or "stopped".
+    """
+
+    source: str
+    state: str
+    resource_version: str
+    listed: bool
+    last_error: str
+    last_error_age: float | None
+    last_list_age: float | None
+    last_event_age: float | None
+    lists: int
+    watches: int
+    snapshots: int
+    events: int
+    failures: int
+    sink_errors: int
+    unreadable: int
+    watch_list: bool
+
+
+class Reflector:
+    """Keeps `sink` equal to `source`. Lists, watches, and does so again as long as it runs; see `informers.protocol`.
+
+    `resync` > 0 calls `sink.resync()` about that often (a tenth of jitter). `protocol` has the finer knobs;
+    `page_size` and `prefer_stale` given here win. `request_timeout` is the total time one list page, or the opening
+    of a watch, may take. `on_change` is called, from the asking thread, after each step that failed, filled the
+    sink, or moved the version by a bookmark; everything up to `resource_version` is then in the sink.
+    """
+
+    def __init__(
+        self,
+        source: ListWatch,
+        sink: Sink,
+        *,
+        page_size: int = 500,
+        resync: float = 0.0,
+        prefer_stale: bool = False,
+        protocol: ProtocolConfig | None = None,
+        request_timeout: float = 60.0,
+        clock: Clock | None = None,
+        random: Callable[[], float] | None = None,
+        name: str = "",
+        on_change: Callable[[], None] | None = None,
+    ) -> None:
+        if resync < 0:
+            raise ValueError(f"resync must not be negative: {resync}")
+        config = replace(protocol or ProtocolConfig(), page_size=page_size, prefer_stale=prefer_stale)
+        self._random = random or random_module.Random().random
+        self._source = source
+        self._sink = sink
+        self._resync = resync
+        self._request_timeout = request_timeout
+        self._clock: Clock = clock or MonotonicClock()
+        self._protocol = Protocol(config, self._random)
+        self.name = name or str(getattr(source, "description", "")) or type(source).__name__
+        self._on_change = on_change
+        self._collected: dict[ObjectKey, Object] = {}
+        self._kept: set[ObjectKey] = set()
+        # Guards what the two threads and `stop` share; everything else is the asking thread's.
+        self._condition = threading.Condition()
+        self._threads: list[threading.Thread] = []
+        self._stopped = False
+        self._stream: WatchStream | None = None
+        self._overdue = False
+        self._waiting = False
+        self._counts = dict.fromkeys(("lists", "watches", "events", "failures", "sink_errors", "unreadable"), 0)
+        self._last_failure: Failure | None = None
+        self._last_error_at: float | None = None
+        self._last_list_at: float | None = None
+        self._last_event_at: float | None = None
+
+    # ---- life
+
+    def start(self) -> None:
+        """Start the threads; again: no effect. Raises RuntimeError after `stop`."""
+        with self._condition:
+            if self._stopped:
+                raise RuntimeError(f"reflector of {self.name} was stopped")
+            if self._threads:
+                return
+            self._threads = [
+                threading.Thread(target=self._run, name=f"reflector {self.name}", daemon=True),
+                threading.Thread(target=self._keep, name=f"reflector keeper {self.name}", daemon=True),
+            ]
+            for thread in self._threads:
+                thread.start()
+
+    def run(self, stop: threading.Event) -> None:
+        """Run until `stop` is set, or until `stop()` is called from elsewhere; blocks the calling thread."""
+        self.start()
+        while not stop.wait(0.2) and not self._stopped:
+            pass
+        self.stop()
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """End the threads and wait for them; False if one is still inside a request after `timeout` seconds."""
+        self.end()
+        return self.join(timeout)
+
+    def end(self) -> None:
+        """Ask the threads to end, without waiting for them."""
+        with self._condition:
+            self._stopped = True
+            stream = self._stream
+            self._condition.notify_all()
+        if stream is not None:
+            stream.close()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for the threads to end, together at most `timeout` seconds; True if they have."""
+        clock = MonotonicClock()  # joining is real waiting, whatever clock the protocol runs on
+        deadline = None if timeout is None else clock.now() + timeout
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(None if deadline is None else max(0.0, deadline - clock.now()))
+        return not any(thread.is_alive() and thread is not threading.current_thread() for thread in self._threads)
+
+    # ---- state
+
+    @property
+    def resource_version(self) -> str:
+        """The version of the last answer handed to the sink."""
+        return self._protocol.version
+
+    @property
+    def failure(self) -> Failure | None:
+        """What the last request failed with; None while all is well."""
+        return self._protocol.failure
+
+    @property
+    def listed(self) -> bool:
+        """Whether the sink was filled at least once."""
+        return self._protocol.snapshots > 0
+
+    @property
+    def threads(self) -> tuple[threading.Thread, ...]:
+        """The threads of this reflector, once it was started."""
+        return tuple(self._threads)
+
+    def status(self) -> ReflectorStatus:
+        """The present state; cheap, from any thread."""
+        now, protocol = self._clock.now(), self._protocol
+        last = self._last_failure
+
+        def age(moment: float | None) -> float | None:
+            return None if moment is None else max(0.0, now - moment)
+
+        return ReflectorStatus(
+            source=self.name,
+            state=self.state,
+            resource_version=protocol.version,
+            listed=protocol.snapshots > 0,
+            last_error=last.message if last is not None else "",
+            last_error_age=age(self._last_error_at),
+            last_list_age=age(self._last_list_at),
+            last_event_age=age(self._last_event_at),
+            snapshots=protocol.snapshots,
+            watch_list=protocol.watch_list,
+            **self._counts,
+        )
+
+    @property
+    def state(self) -> str:
+        """See `ReflectorStatus.state`."""
+        if self._stopped:
+            return "stopped"
+        if not self._threads:
+            return "new"
+        if self._protocol.gone:
+            return "gone"
+        return "waiting" if self._waiting else self._protocol.phase.value
+
+    # ---- the asking thread
+
+    def _run(self) -> None:
+        while not self._stopped:
+            before = self._protocol.failure
+            try:
+                self._step()
+            except Exception as error:  # noqa: BLE001 - the last net: a reflector must not die silently
+                _log.exception("reflector of %s: internal error", self.name)
+                self._protocol.rejected(self._clock.now(), error)
+            failure = self._protocol.failure
+            if failure is not None and failure is not before and not self._stopped:
+                self._failed(failure)
+
+    def _step(self) -> None:
+        step = self._protocol.next(self._clock.now())
+        match step:
+            case Wait():
+                self._pause(step.seconds)
+            case AskList():
+                self._list(step)
+            case AskWatch():
+                self._watch(step)
+            case Forget():
+                _log.warning("%s: the kind is gone from the server; forgetting what was cached", self.name)
+                self._collected, self._kept = {}, set()
+                self._fill("")
+
+    def _pause(self, seconds: float) -> None:
+        with self._condition:
+            deadline = self._clock.now() + seconds
+            self._waiting = True
+            try:
+                while not self._stopped and (left := deadline - self._clock.now()) > 0:
+                    self._clock.wait(self._condition, left)
+            finally:
+                self._waiting = False
+
+    def _list(self, step: AskList) -> None:
+        if step.continue_ is None:
+            self._collected, self._kept = {}, set()
+        self._counts["lists"] += 1
+        try:
+            answer = self._source.list(
+                resource_version=step.resource_version or None,
+                resource_version_match=step.resource_version_match,
+                limit=step.limit,
+                continue_=step.continue_,
+                timeout=self._request_timeout,
+            )
+        except Exception as error:  # noqa: BLE001 - every failure is answered by the protocol
+            self._protocol.failed(self._clock.now(), error)
+            return
+        if self._stopped:
+            return
+        verdict = self._protocol.page(self._clock.now(), answer.resource_version, answer.continue_ or None)
+        if verdict is Verdict.STALE:
+            return
+        for obj in answer.items:
+            self._collected[obj.key] = obj
+        self._keep_unreadable(answer)
+        if verdict is Verdict.SNAPSHOT:
+            self._fill(answer.resource_version)
+
+    def _fill(self, version: str) -> None:
+        """Replace the sink's content with what was collected."""
+        objects, kept = self._collected, self._kept - self._collected.keys()
+        self._collected, self._kept = {}, set()
+        try:
+            if kept:
+                self._sink.replace(objects.values(), version, keep=kept)
+            else:
+                self._sink.replace(objects.values(), version)
+        except Exception as error:  # noqa: BLE001 - the sink is foreign code
+            self._sink_failed("a list", error)
+            self._protocol.rejected(self._clock.now(), error)
+            return
+        self._last_list_at = self._clock.now()
+        self._changed()
+
+    def _watch(self, step: AskWatch) -> None:
+        self._collected, self._kept = {}, set()
+        self._counts["watches"] += 1
+        try:
+            stream = self._source.watch(
+                resource_version=step.resource_version or None,
+                timeout_seconds=step.timeout_seconds,
+                allow_bookmarks=True,
+                send_initial_events=True if step.send_initial_events else None,
+                resource_version_match=step.resource_version_match,
+                timeout=self._request_timeout,
+            )
+        except Exception as error:  # noqa: BLE001 - every failure is answered by the protocol
+            self._protocol.failed(self._clock.now(), error)
+            return
+        self._hold(stream)
+        failure: Exception | None = None
+        stale = False
+        try:
+            stale = self._read(stream)
+        except Exception as error:  # noqa: BLE001 - every failure is answered by the protocol
+            failure = error
+        overdue = self._release(stream)
+        now = self._clock.now()
+        if self._stopped or stale:
+            return
+        if overdue:
+            self._protocol.silent(now)
+        elif failure is not None:
+            self._protocol.failed(now, failure)
+        else:
+            self._protocol.closed(now)
+
+    def _read(self, stream: WatchStream) -> bool:
+        """Read events until the stream ends; True if it was given up because its list was stale."""
+        for event in stream:
+            if self._stopped:
+                return False
+            if self._event(event) is Verdict.STALE:
+                return True
+        return False
+
+    def _hold(self, stream: WatchStream) -> None:
+        with self._condition:
+            self._protocol.opened(self._clock.now())
+            self._stream = stream
+            self._overdue = False
+            stopped = self._stopped
+            self._condition.notify_all()  # the keeper has a new deadline
+        if stopped:  # `stop` came while the stream was being opened and could not close it
+            stream.close()
+
+    def _release(self, stream: WatchStream) -> bool:
+        with self._condition:
+            self._stream = None
+            overdue, self._overdue = self._overdue, False
+        stream.close()
+        return overdue
+
+    def _event(self, event: WatchEvent) -> Verdict:
+        obj, kind = event.object, event.type
+        now = self._clock.now()
+        ends = kind == "BOOKMARK" and obj.annotations.get(_INITIAL_EVENTS_END) == "true"
+        verdict = self._protocol.event(now, kind, obj.resource_version, initial_events_end=ends)
+        self._counts["events"] += 1
+        self._last_event_at = now
+        if verdict is Verdict.APPLY:
+            self._apply(kind, obj)
+        elif verdict is Verdict.COLLECT:
+            if kind == "DELETED":
+                self._collected.pop(obj.key, None)
+            else:
+                self._collected[obj.key] = obj
+        elif verdict is Verdict.SNAPSHOT:
+            self._fill(obj.resource_version)
+        elif verdict is Verdict.BOOKMARK:
+            self._changed()
+        return verdict
+
+    def _apply(self, kind: str, obj: Object) -> None:
+        try:
+            if kind == "MODIFIED":
+                self._sink.update(obj)
+            elif kind == "ADDED":
+                self._sink.add(obj)
+            else:
+                self._sink.delete(obj)
+        except Exception as error:  # noqa: BLE001 - the sink is foreign code; one object must not stop the stream
+            self._sink_failed(f"{kind} {obj.key}", error)
+
+    # ---- counting and telling
+
+    def _keep_unreadable(self, answer: object) -> None:
+        for key in getattr(answer, "unreadable", ()):
+            self._counts["unreadable"] += 1
+            if key is not None:
+                self._kept.add(key)
+
+    def _sink_failed(self, what: str, error: Exception) -> None:
+        self._counts["sink_errors"] += 1
+        _log.error("%s: the sink refused %s", self.name, what, exc_info=error)
+
+    def _failed(self, failure: Failure) -> None:
+        self._counts["failures"] += 1
+        self._last_failure = failure
+        self._last_error_at = self._clock.now()
+        _log.log(failure.log_level, "%s: %s", self.name, failure.message)
+        self._changed()
+
+    def _changed(self) -> None:
+        if self._on_change is not None:
+            self._on_change()
+
+    # ---- the keeper's thread
+
+    def _keep(self) -> None:
+        next_resync = self._next_resync()
+        while True:
+            with self._condition:
+                if self._stopped:
+                    return
+                now = self._clock.now()
+                deadline = self._protocol.deadline() if self._stream is not None and not self._overdue else None
+                resync_due = next_resync is not None and next_resync <= now
+                stream = self._stream if deadline is not None and deadline <= now else None
+                if stream is not None:
+                    self._overdue = True
+                elif not resync_due:
+                    moments = [moment for moment in (deadline, next_resync) if moment is not None]
+                    self._clock.wait(self._condition, min(moments) - now if moments else None)
+                    continue
+            if stream is not None:
+                stream.close()
+            if resync_due:
+                self._do_resync()
+                next_resync = self._next_resync()
+
+    def _next_resync(self) -> float | None:
+        return self._clock.now() + self._resync * (0.9 + 0.2 * self._random()) if self._resync else None
+
+    def _do_resync(self) -> None:
+        resync = getattr(self._sink, "resync", None)
+        try:
+            if resync is not None:
+                resync()
+        except Exception as error:  # noqa: BLE001 - the sink is foreign code
+            self._sink_failed("a resync", error)
