@@ -1,0 +1,5 @@
+"""What the package ships for testing code that is built on it."""
+
+from informers.testing.fake_list_watch import FakeListWatch, Request
+
+__all__ = ["FakeListWatch", "Request"]
