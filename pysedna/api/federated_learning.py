@@ -62,6 +62,7 @@ class FederatedLearningCondition(Base, frozen=True, kw_only=True):
     last_transition_time: Time | None = None
     reason: str | None = None
     message: str | None = None
+    observed_generation: Int64 | None = None
 
 
 class FederatedLearningJobStatus(Base, frozen=True, kw_only=True):

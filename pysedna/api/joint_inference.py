@@ -71,6 +71,7 @@ class JointInferenceCondition(Base, frozen=True, kw_only=True):
     last_transition_time: Time | None = None
     reason: str | None = None
     message: str | None = None
+    observed_generation: Int64 | None = None
 
 
 class JointInferenceServiceStatus(Base, frozen=True, kw_only=True):

@@ -1,14 +1,18 @@
 """Conditions of a Sedna status: set one, leave the others as they are.
 
 A job's conditions have several writers (local controllers report rounds and metrics there), so only the types that a
-controller owns are ever touched, and a condition that says the same again keeps its times: writing it would wake everyone
-who watches the job for nothing. Times are written under upstream's name too (lastHeartbeatTime), for programs that read it.
+controller owns are ever touched, and a condition that says the same again keeps its times: writing it would wake
+everyone who watches the job for nothing. Times are written under upstream's name too (lastHeartbeatTime), for
+programs that read it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pysedna.jobs.problems import Problem
 
 PENDING = "Pending"
 RUNNING = "Running"
@@ -18,6 +22,15 @@ FAILED = "Failed"
 SPEC_CHANGED = "SpecChanged"
 
 Condition = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An event to record when the change has been written."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
 
 
 def find(conditions: Sequence[Condition], type: str) -> Condition | None:
@@ -32,7 +45,14 @@ def is_true(conditions: Sequence[Condition], type: str) -> bool:
 
 
 def set_condition(
-    conditions: Sequence[Condition], type: str, status: bool, *, now: str, reason: str = "", message: str = "", **extra: Any
+    conditions: Sequence[Condition],
+    type: str,
+    status: bool,
+    *,
+    now: str,
+    reason: str = "",
+    message: str = "",
+    **extra: Any,
 ) -> list[Condition]:
     """The conditions with one of them set (and further ones of that type removed); `extra` are further fields of it.
 
@@ -64,6 +84,25 @@ def clear(conditions: Sequence[Condition], type: str, *, now: str) -> list[Condi
     if find(conditions, type) is None:
         return list(conditions)
     return set_condition(conditions, type, False, now=now)
+
+
+def tell(
+    conditions: Sequence[Condition], type: str, *, reason: str, message: str, now: str
+) -> tuple[list[Condition], list[Note]]:
+    """Set a condition that warns, and a note for an event if it does not say the same already."""
+    old = find(conditions, type) or {}
+    told = set_condition(conditions, type, True, now=now, reason=reason, message=message)
+    known = (old.get("status"), old.get("reason"), old.get("message")) == ("True", reason, message)
+    return told, [] if known else [Note("Warning", reason, message)]
+
+
+def pending(
+    conditions: Sequence[Condition], problem: Problem | None, *, now: str
+) -> tuple[list[Condition], list[Note]]:
+    """The condition that says what a job waits for, and a note if that is news."""
+    if problem is None:
+        return clear(conditions, PENDING, now=now), []
+    return tell(conditions, PENDING, reason=problem.reason, message=problem.message, now=now)
 
 
 def _without_times(condition: Condition) -> dict[str, Any]:

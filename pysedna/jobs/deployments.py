@@ -1,6 +1,7 @@
 """The Deployment of a service's worker: how it is made, brought up to date, and judged.
 
-The number of replicas is never written: it is the API server's default at first, and the user's or an autoscaler's later.
+The number of replicas is never written: it is the API server's default at first, and the user's or an autoscaler's
+later.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def updated(live: Object, desired: Mapping[str, Any]) -> dict[str, Any]:
 
     Kept are the replicas, the selector (it cannot change) and what others put into its metadata.
     """
-    result = live.to_dict()
+    result: dict[str, Any] = live.to_dict()
     metadata, wanted = result["metadata"], desired["metadata"]
     metadata["labels"] = {**(metadata.get("labels") or {}), **wanted["labels"]}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), **wanted["annotations"]}
@@ -55,8 +56,7 @@ def updated(live: Object, desired: Mapping[str, Any]) -> dict[str, Any]:
 
 def available(live: Object) -> bool:
     """Whether all wanted pods of the Deployment are up to date and available, as its controller last saw it."""
-    obj = live.to_dict()
-    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    spec, status = live.get("spec") or {}, live.get("status") or {}
     wanted = spec.get("replicas", 1)
     return bool(
         status.get("observedGeneration", 0) >= live.generation
@@ -67,8 +67,7 @@ def available(live: Object) -> bool:
 
 def trouble(live: Object) -> tuple[str, str] | None:
     """Why the Deployment's controller says it cannot go on: a reason and a message. None if it does not say so."""
-    obj = live.to_dict()
-    status = obj.get("status") or {}
+    status = live.get("status") or {}
     if status.get("observedGeneration", 0) < live.generation:
         return None
     for condition in status.get("conditions") or ():

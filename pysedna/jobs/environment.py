@@ -1,9 +1,9 @@
 """The environment of a worker: the contract with Sedna's worker library.
 
-The user's variables come first, in their order; ours follow, in a fixed order, so that the same job always gives the same
-pod. Where the user sets a variable of the contract, ours wins and the user's is left out: with the other order a worker
-would report under a wrong name, or ask a port where nobody listens. Names within one list are unique then, which patches by
-name rely on.
+The user's variables come first, in their order; ours follow, in a fixed order, so that the same job always gives the
+same pod. Where the user sets a variable of the contract, ours wins and the user's is left out: with the other order a
+worker would report under a wrong name, or ask a port where nobody listens. Names within one list are unique then,
+which patches by name rely on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What reconciling a job raises, so that it is tried again with backoff.
 
-    JobsError
-    └── ChildrenNotWritten      some children could not be created, changed or deleted; the job's status says which and why
+JobsError
+└── ChildrenNotWritten      some children could not be created, changed or deleted; the job's status says which and why
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ class JobsError(Exception):
 
 
 class ChildrenNotWritten(JobsError):
-    """Writes of children failed although the others were tried. `failures` are the errors, in the order of the writes."""
+    """Writes of children failed although the others were tried. `failures` are the errors, in the order of the
+    writes."""
 
     def __init__(self, job: str, failures: Sequence[Exception]) -> None:
         super().__init__(f"{job}: {'; '.join(str(failure) for failure in failures)}")

@@ -44,7 +44,8 @@ class Job(Generic[S]):
         return replace(self, status=status)
 
     def owner_reference(self) -> dict[str, Any]:
-        """The entry that makes an object a child of this job: by API version, kind and uid, never by a controller's name."""
+        """The entry that makes an object a child of this job: by API version, kind and uid, never by a controller's
+        name."""
         return {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -53,7 +54,6 @@ class Job(Generic[S]):
             "controller": True,
             "blockOwnerDeletion": True,
         }
-
 
 
 def read_job(obj: Mapping[str, Any], spec: type[S]) -> Job[S] | Problem:

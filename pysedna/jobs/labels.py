@@ -1,9 +1,9 @@
 """Labels and annotations of children: whose they are, what they do, and what they were made of.
 
-Name, uid and worker type are upstream's labels and select a worker's pods. Beside them a child carries the hash of the
-spec parts that shaped it (a child of another hash is out of date) and the generation of the job that it was made for (a
-manager that has not yet seen that generation leaves the child alone). Labels say what a child is; whose it is, is decided
-by its controller reference only.
+Name, uid and worker type are upstream's labels and select a worker's pods. Beside them a child carries the hash of
+the spec parts that shaped it (a child of another hash is out of date) and the generation of the job that it was made
+for (a manager that has not yet seen that generation leaves the child alone). Labels say what a child is; whose it is,
+is decided by its controller reference only.
 """
 
 from __future__ import annotations

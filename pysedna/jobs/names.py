@@ -1,7 +1,8 @@
 """Names of children. Each is a function of the job's name, the worker's type and its index, so there can be only one.
 
 Two managers that both act cannot create a second worker: the API server answers AlreadyExists. The prefixes are
-upstream's (`<job>-<worker type>-`, `<service>-deployment-<worker type>`); the random suffix of its pods is the index here.
+upstream's (`<job>-<worker type>-`, `<service>-deployment-<worker type>`); the random suffix of its pods is the index
+here.
 """
 
 from __future__ import annotations

@@ -37,14 +37,14 @@ class PodState(enum.Enum):
     STOPPING = "stopping"
 
 
+_PHASES = {"Running": PodState.RUNNING, "Succeeded": PodState.SUCCEEDED, "Failed": PodState.FAILED}
+
+
 def pod_state(pod: Object) -> PodState:
     """The state of a pod."""
     if pod.deletion_timestamp is not None:
         return PodState.STOPPING
-    phase = (pod.to_dict().get("status") or {}).get("phase")
-    return {"Running": PodState.RUNNING, "Succeeded": PodState.SUCCEEDED, "Failed": PodState.FAILED}.get(
-        phase, PodState.WAITING
-    )
+    return _PHASES.get((pod.get("status") or {}).get("phase"), PodState.WAITING)
 
 
 def is_active(pod: Object) -> bool:
@@ -56,7 +56,7 @@ def pod_trouble(pod: Object) -> Problem | None:
     """What keeps an active pod from running as it should; None if nothing is known to."""
     if not is_active(pod):
         return None
-    status = pod.to_dict().get("status") or {}
+    status = pod.get("status") or {}
     for container in _containers(status):
         waiting = (container.get("state") or {}).get("waiting") or {}
         reason = waiting.get("reason")
@@ -72,7 +72,7 @@ def pod_trouble(pod: Object) -> Problem | None:
 
 def failure(pod: Object) -> str:
     """Why a pod has failed, as one sentence."""
-    status = pod.to_dict().get("status") or {}
+    status = pod.get("status") or {}
     parts = [part for part in (status.get("reason"), status.get("message")) if part]
     for container in _containers(status):
         ended = (container.get("state") or {}).get("terminated") or {}

@@ -1,8 +1,8 @@
 """From a worker's template to its pod: the user's template, with what Sedna's contract adds.
 
-Everything in the template is kept, labels and annotations too. Added are our labels, the environment, storage, and defaults
-where the template is silent. Nothing here is random and nothing depends on the order of a mapping, so the same job always
-gives the same pod.
+Everything in the template is kept, labels and annotations too. Added are our labels, the environment, storage, and
+defaults where the template is silent. Nothing here is random and nothing depends on the order of a mapping, so the
+same job always gives the same pod.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def with_defaults(
 ) -> dict[str, Any]:
     """A copy of a template with our defaults in its pod spec.
 
-    `restart_policy` is used when the template has none. `host_network` forces the host network. A pod on the host network
-    keeps resolving the names of Services (unless the template chooses a DNS policy).
+    `restart_policy` is used when the template has none. `host_network` forces the host network. A pod on the host
+    network keeps resolving the names of Services (unless the template chooses a DNS policy).
     """
     result: dict[str, Any] = copy.deepcopy(dict(template))
     spec = result.setdefault("spec", {})

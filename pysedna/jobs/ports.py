@@ -1,8 +1,8 @@
 """Ports of the node that workers occupy, and whether two of them want the same one.
 
-A worker on the host network occupies each port that its containers declare (the API server copies them to `hostPort`) and
-the one that it listens on by contract; others occupy their `hostPort`s. Two workers of one job that are pinned to one node
-and want one port can never run side by side: the kubelet would refuse the second one for ever.
+A worker on the host network occupies each port that its containers declare (the API server copies them to `hostPort`)
+and the one that it listens on by contract; others occupy their `hostPort`s. Two workers of one job that are pinned to
+one node and want one port can never run side by side: the kubelet would refuse the second one for ever.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def check_ports(occupants: Sequence[Occupant]) -> Problem | None:
                 )
         inside = _twice(_declared(occupant))
         if inside is not None:
-            return Problem(PORT_CLASH, f"{occupant.name} needs {inside[0]} port {inside[1]} of its node twice: change one")
+            return Problem(
+                PORT_CLASH, f"{occupant.name} needs {inside[0]} port {inside[1]} of its node twice: change one"
+            )
     return None
 
 

@@ -1,7 +1,7 @@
 """Why a job cannot have its workers: a reason for programs and a sentence for people.
 
-A problem is an ordinary result, not an exception: it becomes a condition and an event of the job, and everything else of
-the job, and all other jobs, go on.
+A problem is an ordinary result, not an exception: it becomes a condition and an event of the job, and everything else
+of the job, and all other jobs, go on.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ without reading all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from informers import Object
@@ -15,7 +15,7 @@ from pysedna.api import Dataset, Model
 from pysedna.api.errors import InvalidResource
 from pysedna.jobs import problems
 from pysedna.jobs.problems import Problem
-from pysedna.jobs.storage import Credential, Source, credential, needs_credential
+from pysedna.jobs.storage import Credential, Source, Storage, credential, needs_credential, storage
 
 Annotations = Mapping[str, str]
 
@@ -108,6 +108,12 @@ def source(variable: str, url: str, secret: str | None, found: Found, *, downloa
     return Source(variable, url, download=download, credential=opened)
 
 
+def storage_of(sources: Sequence[Source | Problem]) -> Storage | Problem:
+    """What a worker with these sources needs; all problems at once if something is wrong with some of them."""
+    wrong = [source for source in sources if isinstance(source, Problem)]
+    return problems.combined(wrong) or storage([source for source in sources if not isinstance(source, Problem)])
+
+
 def index_values(namespace: str, needed: References) -> Iterable[str]:
     """The values under which a job is indexed: one for each thing that its spec names."""
     for kind, names in (("Model", needed.models), ("Dataset", needed.datasets), ("Secret", needed.secrets)):
@@ -122,5 +128,5 @@ def index_value(kind: str, namespace: str, name: str) -> str:
 
 def secret_of(obj: Object) -> list[str]:
     """The index value of the Secret that a Model or Dataset names, if it names one."""
-    name = (obj.to_dict().get("spec") or {}).get("credentialName")
+    name = (obj.get("spec") or {}).get("credentialName")
     return [index_value("Secret", obj.namespace, name)] if name else []

@@ -1,4 +1,5 @@
-"""The Service in front of a worker: one TCP port under the name that EdgeMesh wants, and the worker's labels as selector."""
+"""The Service in front of a worker: one TCP port under the name that EdgeMesh wants, and the worker's labels as
+selector."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ from typing import Any
 
 from informers import Object
 from pysedna.jobs import labels, names
+from pysedna.jobs.actions import SERVICE, Action, Create, Patch
 from pysedna.jobs.job import Job
+from pysedna.jobs.observed import Observed, is_newer
 
 PORT_NAME = "tcp-0"  # EdgeMesh needs `<protocol>-<suffix>`
 
@@ -33,12 +36,27 @@ def service(job: Job[Any], worker_type: str, port: int) -> dict[str, Any]:
     }
 
 
+def actions(wanted: Mapping[str, Mapping[str, Any]], observed: Observed, job: Job[Any]) -> list[Action]:
+    """What brings a job's Services to what it wants: create what is missing, set right what leads astray."""
+    result: list[Action] = []
+    for name, manifest in wanted.items():
+        live = observed.of(SERVICE).get(name)
+        if live is None:
+            if (SERVICE, name) not in observed.taken:
+                result.append(Create(SERVICE, manifest))
+        elif live.deletion_timestamp is None and not is_newer(live, job):
+            patch = repair(live, manifest)
+            if patch is not None:
+                result.append(Patch(SERVICE, live.key, patch, "it did not lead to the workers"))
+    return result
+
+
 def repair(live: Object, desired: Mapping[str, Any]) -> dict[str, Any] | None:
     """The merge patch that makes a Service lead to its workers again; None if it does.
 
     Only what decides that is looked at: the selector and the ports. The rest belongs to the cluster and to the user.
     """
-    spec, wanted = live.to_dict().get("spec") or {}, desired["spec"]
+    spec, wanted = live.get("spec") or {}, desired["spec"]
     patch: dict[str, Any] = {}
     selector = spec.get("selector") or {}
     if selector != wanted["selector"]:

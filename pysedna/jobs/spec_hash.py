@@ -1,8 +1,8 @@
 """The hash that decides whether a worker is up to date: over the parts of the job's own spec that shape it.
 
-It is taken of the decoded spec with our defaults filled in, as canonical JSON: the order of fields, a null in place of an
-absent field and a default written out make no difference. What is not in the spec (labels of the job, its status, the URL
-of a Model or Dataset) is not in the hash, so it replaces no worker.
+It is taken of the decoded spec with our defaults filled in, as canonical JSON: the order of fields, a null in place
+of an absent field and a default written out make no difference. What is not in the spec (labels of the job, its
+status, the URL of a Model or Dataset) is not in the hash, so it replaces no worker.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """How a worker gets at its models and data: host paths, downloads before it starts, and credentials.
 
-What a URL means is upstream's: no scheme is a path of the node, mounted under `/home/data`; `s3`, `http` and `https` are
-fetched by an init container into `/downloads` if a download is asked for; any other URL, and those that the worker opens
-itself, are passed on as they are. Three things are safer here. A path that ends with a slash is a directory and is mounted
-itself, any other is a file whose directory is mounted, and the node's root is never mounted. Volume names carry a hash of
-the path, so two paths cannot become one volume, and one directory is mounted once. Keys of a store stay in their Secret:
-the kubelet hands them to the containers, no pod spec shows them.
+What a URL means is upstream's: no scheme is a path of the node, mounted under `/home/data`; `s3`, `http` and `https`
+are fetched by an init container into `/downloads` if a download is asked for; any other URL, and those that the
+worker opens itself, are passed on as they are. Three things are safer here. A path that ends with a slash is a
+directory and is mounted itself, any other is a file whose directory is mounted, and the node's root is never mounted.
+Volume names carry a hash of the path, so two paths cannot become one volume, and one directory is mounted once. Keys
+of a store stay in their Secret: the kubelet hands them to the containers, no pod spec shows them.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def credential(secret: str, annotations: Mapping[str, str]) -> Credential | Prob
     if not endpoint:
         return Problem(
             SECRET_INVALID,
-            f"Secret {secret} does not say which store its keys are for: annotate it with {ENDPOINT_ANNOTATION}=HOST[:PORT]",
+            f"Secret {secret} does not say which store its keys are for: "
+            f"annotate it with {ENDPOINT_ANNOTATION}=HOST[:PORT]",
         )
     scheme = "http" if annotations.get(HTTPS_ANNOTATION) == "0" else "https"
     return Credential(secret, f"{scheme}://{endpoint}")
@@ -178,7 +179,8 @@ def _host_place(source: Source) -> _Place | Problem:
     if directory == "/":
         return _invalid(
             source,
-            f"it would mount the root of the node into the worker; if {path} is a directory, write it with a slash at the end",
+            f"it would mount the root of the node into the worker; "
+            f"if {path} is a directory, write it with a slash at the end",
         )
     inside = HOST_PREFIX + path
     if not source.indirect:
