@@ -1,0 +1,235 @@
+"""From the bytes of an answer to objects: single ones, pages of a list, events of a watch.
+
+One pass over the bytes: a page is split by msgspec into the undecoded members of each item, and only the metadata is
+read further, for what identifies the object. What cannot be understood does not stop what can: an item or event that is
+no object becomes a `Malformed` with as much of its key as can be read.
+An `ObjectDecoder` belongs to one resource of one client; it is stateless but for the member cache, and thread-safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from informers.errors import ApiError, MalformedObjectError, MalformedResponseError
+from informers.key import ObjectKey
+from informers.object import MemberCache, Object, ObjectSource, build
+
+__all__ = ["Malformed", "ObjectDecoder", "ObjectList", "WatchEvent"]
+
+_Members = dict[str, msgspec.Raw]
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A list item or watch event that is no object. `key` is None where not even that could be read."""
+
+    key: ObjectKey | None
+    reason: str
+    event_type: str = ""
+
+    def __str__(self) -> str:
+        what = f"{self.event_type} event" if self.event_type else "item"
+        return f"malformed {what} {self.key or 'without a readable key'}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectList:
+    """A page of a list, or all of it. Iterates over its items.
+
+    `resource_version` is the version that the list is of; `continue_` the token of the next page, "" on the last one;
+    `remaining` how many items follow at least, if the server says it; `malformed` what else stood among the items.
+    """
+
+    items: Sequence[Object]
+    resource_version: str = ""
+    continue_: str = ""
+    remaining: int | None = None
+    malformed: Sequence[Malformed] = ()
+
+    def __iter__(self) -> Iterator[Object]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class WatchEvent(msgspec.Struct, frozen=True, gc=False):
+    """An event of a watch: ADDED, MODIFIED, DELETED, or BOOKMARK, whose object has a resourceVersion and no more."""
+
+    type: str
+    object: Object
+
+
+class _ListMeta(msgspec.Struct, gc=False):
+    resourceVersion: str | None = None  # noqa: N815 - the fields' names in the API
+    continue_: str | None = msgspec.field(name="continue", default=None)
+    remainingItemCount: int | None = None  # noqa: N815
+
+
+class _Page(msgspec.Struct, gc=False):
+    items: list[_Members] | None
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+
+
+class _LoosePage(msgspec.Struct, gc=False):
+    items: list[msgspec.Raw] | None
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+
+
+class _Event(msgspec.Struct, gc=False):
+    type: str
+    object: _Members
+
+
+class _LooseEvent(msgspec.Struct, gc=False):
+    type: str | None = None
+    object: msgspec.Raw = msgspec.Raw()
+
+
+_decode_page = msgspec.json.Decoder(_Page).decode
+_decode_loose_page = msgspec.json.Decoder(_LoosePage).decode
+_decode_event = msgspec.json.Decoder(_Event).decode
+_decode_loose_event = msgspec.json.Decoder(_LooseEvent).decode
+_decode_members = msgspec.json.Decoder(_Members).decode
+_decode_any = msgspec.json.Decoder().decode
+
+# What msgspec raises for text that is no JSON or not of the type; strings are checked to be UTF-8 apart.
+_BROKEN = (msgspec.MsgspecError, UnicodeDecodeError)
+
+
+class ObjectDecoder:
+    """Makes objects of one kind from bytes.
+
+    `api_version` and `kind` complete objects whose bytes do not say them (list items of built-in kinds). `partial`
+    replaces what the bytes say: PartialObjectMetadata is asked for, and the objects are still of their own kind.
+    """
+
+    def __init__(
+        self,
+        api_version: str = "",
+        kind: str = "",
+        *,
+        cache: MemberCache | None = None,
+        managed_fields: bool = False,
+        partial: bool = False,
+    ) -> None:
+        self.source = ObjectSource(api_version, kind, cache)
+        self._managed_fields = managed_fields
+        self._partial = partial
+
+    def object(self, body: bytes) -> Object:
+        """Decode the answer to a request for one object. Raises MalformedResponseError."""
+        try:
+            return self._build(_decode_members(body))
+        except (*_BROKEN, KeyError) as error:
+            raise MalformedResponseError(f"the answer is no object: {_why(error)}; it {_begins(body)}") from error
+
+    def page(self, body: bytes) -> ObjectList:
+        """Decode the answer to a list. Raises MalformedResponseError if it is no list as a whole."""
+        try:
+            page = _decode_page(body)
+        except _BROKEN:
+            return self._loose_page(body)
+        items: list[Object] = []
+        malformed: list[Malformed] = []
+        add, source, managed_fields, partial = items.append, self.source, self._managed_fields, self._partial
+        for members in page.items or ():
+            try:
+                obj = build(members, source, managed_fields=managed_fields, drop_kind=partial)
+            except (*_BROKEN, KeyError) as error:
+                malformed.append(Malformed(_readable_key(members.get("metadata")), _why(error)))
+                continue
+            if obj.key.name:
+                add(obj)
+            else:
+                malformed.append(Malformed(None, "it has no name"))
+        return _listed(page.metadata, items, malformed)
+
+    def _loose_page(self, body: bytes) -> ObjectList:
+        """Decode a list in which something among the items is no JSON object at all."""
+        try:
+            page = _decode_loose_page(body)
+        except _BROKEN as error:
+            raise MalformedResponseError(f"the answer is no list: {_why(error)}; it {_begins(body)}") from error
+        items: list[Object] = []
+        malformed: list[Malformed] = []
+        for raw in page.items or ():
+            try:
+                obj = self._build(_decode_members(raw))
+                if not obj.key.name:
+                    raise MalformedObjectError("it has no name")
+            except (*_BROKEN, KeyError, MalformedObjectError) as error:
+                malformed.append(Malformed(_key_of_item(raw), _why(error)))
+            else:
+                items.append(obj)
+        return _listed(page.metadata, items, malformed)
+
+    def event(self, line: bytes | bytearray | memoryview) -> WatchEvent | Malformed:
+        """Decode one line of a watch. Raises the ApiError of an ERROR event; what is no event comes as `Malformed`."""
+        try:
+            event = _decode_event(line)
+            if event.type == "ERROR":
+                raise _event_error(line)
+            obj = self._build(event.object)
+        except (*_BROKEN, KeyError) as error:
+            return _malformed_event(line, error)
+        if not obj.key.name and event.type != "BOOKMARK":
+            return Malformed(None, "it has no name", event.type)
+        return WatchEvent(event.type, obj)
+
+    def _build(self, members: _Members) -> Object:
+        return build(members, self.source, managed_fields=self._managed_fields, drop_kind=self._partial)
+
+
+def _listed(meta: _ListMeta, items: list[Object], malformed: list[Malformed]) -> ObjectList:
+    return ObjectList(
+        items, meta.resourceVersion or "", meta.continue_ or "", meta.remainingItemCount, tuple(malformed)
+    )
+
+
+def _event_error(line: bytes | bytearray | memoryview) -> ApiError:
+    status: Any = _decode_any(_decode_loose_event(line).object)
+    code = status.get("code")
+    return ApiError.from_status(status, http_status=code if isinstance(code, int) else 500, verb="watch")
+
+
+def _malformed_event(line: bytes | bytearray | memoryview, error: Exception) -> Malformed:
+    try:
+        event = _decode_loose_event(line)
+    except _BROKEN:
+        return Malformed(None, _why(error), "unknown")
+    return Malformed(_key_of_item(event.object), _why(error), event.type or "unknown")
+
+
+def _key_of_item(raw: msgspec.Raw) -> ObjectKey | None:
+    try:
+        return _readable_key(_decode_members(raw).get("metadata"))
+    except _BROKEN:
+        return None
+
+
+def _readable_key(metadata: msgspec.Raw | None) -> ObjectKey | None:
+    """Read the key member by member, so that another member's fault does not hide it."""
+    if metadata is None:
+        return None
+    try:
+        parts = _decode_members(metadata)
+        name = _decode_any(parts["name"])
+        namespace = _decode_any(parts["namespace"]) if "namespace" in parts else None
+    except (*_BROKEN, KeyError):
+        return None
+    if not isinstance(name, str) or not name or not isinstance(namespace, str | None):
+        return None
+    return ObjectKey(namespace or "", name)
+
+
+def _why(error: Exception) -> str:
+    return f"it has no {error.args[0]}" if isinstance(error, KeyError) else str(error)
+
+
+def _begins(body: bytes) -> str:
+    return f"begins {body[:80].decode(errors='replace')!r}" if body else "is empty"
