@@ -129,7 +129,7 @@ class DeltaFIFO:
                 self._unlisted.clear()  # who adds before the first list does not mean to give one
             for change in prepared:
                 self._append(change)
-            self._condition.notify()
+            self._condition.notify_all()
 
     def replace(
         self,
@@ -176,7 +176,7 @@ class DeltaFIFO:
                 obj = self._known.get(key)
                 if obj is not None and key not in self._items:
                     self._append(Delta(DeltaType.SYNC, obj))
-            self._condition.notify()
+            self._condition.notify_all()
 
     def close(self) -> None:
         """Let `pop` raise `FIFOClosed` once the queue is empty."""

@@ -284,8 +284,8 @@ class Reflector:
         if verdict is Verdict.SNAPSHOT:
             self._fill(answer.resource_version)
 
-    def _fill(self, version: str) -> None:
-        """Replace the sink's content with what was collected."""
+    def _fill(self, version: str) -> bool:
+        """Replace the sink's content with what was collected; False if the sink refused."""
         objects, kept = self._collected, self._kept - self._collected.keys()
         self._collected, self._kept = {}, set()
         try:
@@ -296,9 +296,10 @@ class Reflector:
         except Exception as error:  # noqa: BLE001 - the sink is foreign code
             self._sink_failed("a list", error)
             self._protocol.rejected(self._clock.now(), error)
-            return
+            return False
         self._last_list_at = self._clock.now()
         self._changed()
+        return True
 
     def _watch(self, step: AskWatch) -> None:
         self._collected, self._kept = {}, set()
@@ -317,14 +318,14 @@ class Reflector:
             return
         self._hold(stream)
         failure: Exception | None = None
-        stale = False
+        usable = True
         try:
-            stale = self._read(stream)
+            usable = self._read(stream)
         except Exception as error:  # noqa: BLE001 - every failure is answered by the protocol
             failure = error
         overdue = self._release(stream)
         now = self._clock.now()
-        if self._stopped or stale:
+        if self._stopped or not usable:
             return
         if overdue:
             self._protocol.silent(now)
@@ -334,13 +335,13 @@ class Reflector:
             self._protocol.closed(now)
 
     def _read(self, stream: WatchStream) -> bool:
-        """Read events until the stream ends; True if it was given up because its list was stale."""
+        """Read events until the stream ends; False if it was given up because its list could not be used."""
         for event in stream:
             if self._stopped:
+                break
+            if not self._event(event):
                 return False
-            if self._event(event) is Verdict.STALE:
-                return True
-        return False
+        return True
 
     def _hold(self, stream: WatchStream) -> None:
         with self._condition:
@@ -359,7 +360,8 @@ class Reflector:
         stream.close()
         return overdue
 
-    def _event(self, event: WatchEvent) -> Verdict:
+    def _event(self, event: WatchEvent) -> bool:
+        """Do what the protocol says of an event; False if the stream is of no more use."""
         obj, kind = event.object, event.type
         now = self._clock.now()
         ends = kind == "BOOKMARK" and obj.annotations.get(_INITIAL_EVENTS_END) == "true"
@@ -374,10 +376,10 @@ class Reflector:
             else:
                 self._collected[obj.key] = obj
         elif verdict is Verdict.SNAPSHOT:
-            self._fill(obj.resource_version)
+            return self._fill(obj.resource_version)
         elif verdict is Verdict.BOOKMARK:
             self._changed()
-        return verdict
+        return verdict is not Verdict.STALE
 
     def _apply(self, kind: str, obj: Object) -> None:
         try:
