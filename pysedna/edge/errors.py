@@ -1,7 +1,7 @@
 """What the edge layer raises.
 
-    EdgeError
-    └── SinkUnavailable     a message could not be taken now; sending it again later can help
+EdgeError
+└── SinkUnavailable     a message could not be taken now; sending it again later can help
 """
 
 from __future__ import annotations
