@@ -393,7 +393,8 @@ class Protocol:
         else:
             self._lost(now, failure)
             # A proxy may choke on the stream alone; every third attempt goes without it.
-            self._list_once = self._backoff.failures % 3 == 2 and kind is not FailureKind.NOT_FOUND
+            may_be_the_stream = kind in (FailureKind.CONNECTION, FailureKind.UNAVAILABLE, FailureKind.OTHER)
+            self._list_once = may_be_the_stream and self._backoff.failures % 3 == 2
 
     def _watch_failed(self, now: float, failure: Failure, established: bool) -> None:
         kind = failure.kind
