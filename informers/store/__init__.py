@@ -14,7 +14,7 @@ It is the heart of the embedded cluster (`pysedna.localcluster` puts HTTP in fro
 The caller serialises all calls (one lock or one event loop). Times are epoch seconds from the callable `now`.
 """
 
-from informers.store.failures import FieldProblem, invalid
+from informers.store.failures import FieldProblem, conflict, invalid
 from informers.store.selection import Listing
 from informers.store.store import Store
 from informers.store.types import (
@@ -42,6 +42,7 @@ __all__ = [
     "Stored",
     "Watch",
     "WatchItem",
+    "conflict",
     "invalid",
     "timestamp",
 ]

@@ -11,6 +11,7 @@ from informers.store.types import Json, ResourceType, Stored, timestamp
 
 _SERVER_FIELDS = ("managedFields", "selfLink")
 _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_SUBRESOURCES = {"status": ("status",), "finalize": ("spec",), "binding": ("spec", "status")}
 _GENERATED_NAME_BASE = 58  # 63 less the five random characters
 
 
@@ -137,9 +138,10 @@ def _next_metadata(resource: ResourceType, old: Json, new: Json) -> Json:
 
 
 def _subresource(old: Json, new: Json, subresource: str) -> Json:
-    """`old` with what the subresource writes: `status`; for a namespace's `finalize` and a pod's `binding` the spec."""
+    """`old` with the members that the subresource writes."""
     updated = dict(old)
-    _keep(updated, new, "status" if subresource == "status" else "spec")
+    for member in _SUBRESOURCES[subresource]:
+        _keep(updated, new, member)
     return updated
 
 

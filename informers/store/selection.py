@@ -70,5 +70,5 @@ def decode_continue(token: str) -> tuple[int, str]:
     except (binascii.Error, ValueError, KeyError, TypeError) as error:
         raise BadRequestError(f"invalid continue token: continue key is not valid: {error}") from error
     if not isinstance(version, int) or not isinstance(start, str) or decoded.get("v") != "meta.k8s.io/v1":
-        raise BadRequestError("invalid continue token: continue key is not valid: server does not recognize this encoded version")
+        raise BadRequestError("invalid continue token: continue key is not valid: encoded version not recognized")
     return version, start

@@ -185,7 +185,9 @@ class Store:
         subresource: str | None = None,
         dry_run: bool = False,
     ) -> Stored:
-        """Replaces an object, or through a subresource its part of it; the last finalizer removed ends a deletion.
+        """Replaces an object, or what a subresource (status, finalize, binding) writes of it.
+
+        The last finalizer removed ends a deletion.
 
         Raises `NotFoundError`, `ConflictError` (resourceVersion or uid), `BadRequestError` (name, namespace),
         `InvalidError` and what hooks raise. A write that changes nothing returns the stored version.
@@ -194,7 +196,8 @@ class Store:
         old = self.get(resource, key)
         new = metadata.for_update(resource, key, old, obj, subresource)
         new = _prepare(table, new, old.object, subresource)
-        new = metadata.with_generation(resource, old.object, new)
+        if subresource is None:
+            new = metadata.with_generation(resource, old.object, new)
         if deletion.finished(table, new):
             self._remove(table, old, dry_run)
             return Stored(key, new, old.version)

@@ -1,0 +1,148 @@
+"""`LocalCluster`: the embedded API server, a kubeconfig, a client and its controllers, as one thing to start."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from informers.errors import AlreadyExistsError
+from informers.key import ObjectKey
+from pysedna.localcluster.errors import NotRunningError
+from pysedna.localcluster.server import ApiServer
+
+if TYPE_CHECKING:
+    from informers.client import Client
+    from pysedna.localcluster.controllers import NodeOptions
+
+
+class LocalCluster:
+    """An API server in this process, on loopback, with the controllers that make pods run. A context manager.
+
+    With `state`, every acknowledged write survives a kill; a damaged file raises `StateFileError` from `start`.
+    `controllers=False` leaves the bare API: nothing binds pods, collects garbage or empties namespaces.
+    `nodes` are simulated. Starting it again after `stop` is not possible: make a new one.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        state: str | Path | None = None,
+        controllers: bool = True,
+        nodes: Sequence[str] = ("node-1",),
+        node_options: NodeOptions | None = None,
+        history_limit: int = 10_000,
+        bookmark_interval: float = 10.0,
+        stall: float = 30.0,
+    ) -> None:
+        """`history_limit` is in events; `bookmark_interval` and `stall` (a watcher that does not read) in seconds."""
+        self._options: dict[str, Any] = {
+            "host": host,
+            "port": port,
+            "state": state,
+            "history_limit": history_limit,
+            "bookmark_interval": bookmark_interval,
+            "stall": stall,
+        }
+        self._with_controllers = controllers
+        self._nodes = nodes
+        self._node_options = node_options
+        self._server: ApiServer | None = None
+        self._client: Client | None = None
+        self._kubeconfig: Path | None = None
+
+    def start(self) -> None:
+        """Blocks until the API answers. Raises `StartError`, `StateFileError`."""
+        self._server = ApiServer(**self._options)
+        self._server.start()
+        descriptor, path = tempfile.mkstemp(prefix="pysedna-", suffix=".kubeconfig")
+        self._kubeconfig = Path(path)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(kubeconfig(self.address), file, indent=2)
+        from informers.client import Client
+
+        self._client = Client.from_kubeconfig(path)
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Stops everything and removes the kubeconfig; False if something still ran after `timeout`."""
+        stopped = True
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+        if self._server is not None:
+            stopped = self._server.stop(timeout)
+        if self._kubeconfig is not None:
+            self._kubeconfig.unlink(missing_ok=True)
+            self._kubeconfig = None
+        return stopped
+
+    def __enter__(self) -> LocalCluster:
+        self.start()
+        return self
+
+    def __exit__(
+        self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def address(self) -> str:
+        """`http://127.0.0.1:PORT`."""
+        return self._running().address
+
+    @property
+    def kubeconfig(self) -> str:
+        """The path of a kubeconfig file for this cluster, which `stop` removes."""
+        if self._kubeconfig is None:
+            raise NotRunningError("the embedded cluster is not running")
+        return str(self._kubeconfig)
+
+    @property
+    def client(self) -> Client:
+        """A client of this cluster, closed by `stop`."""
+        if self._client is None:
+            raise NotRunningError("the embedded cluster is not running")
+        return self._client
+
+    def install_crds(self, definitions: Iterable[Mapping[str, Any]]) -> None:
+        """Creates CustomResourceDefinitions, or replaces those that are there. They are served when this returns."""
+        resource = self.client.resource("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+        for definition in definitions:
+            try:
+                resource.create(definition)
+            except AlreadyExistsError:
+                current = resource.get(ObjectKey("", definition["metadata"]["name"]))
+                version = {"resourceVersion": current.resource_version}
+                resource.replace({**definition, "metadata": {**definition["metadata"], **version}})
+
+    def compact(self) -> None:
+        """Forgets the history: watches from older versions, older lists and their continue tokens get 410 Expired."""
+        server = self._running()
+        server.call(server.backend.store.compact)
+
+    def drop_watches(self) -> None:
+        """Cuts the connection of every open watch."""
+        self._running().drop_watches()
+
+    def _running(self) -> ApiServer:
+        if self._server is None:
+            raise NotRunningError("the embedded cluster has not been started")
+        return self._server
+
+
+def kubeconfig(address: str) -> dict[str, Any]:
+    """The content of a kubeconfig file for a cluster without authentication."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "pysedna",
+        "clusters": [{"name": "pysedna", "cluster": {"server": address}}],
+        "users": [{"name": "pysedna", "user": {}}],
+        "contexts": [{"name": "pysedna", "context": {"cluster": "pysedna", "user": "pysedna", "namespace": "default"}}],
+    }
