@@ -1,67 +1,38 @@
 """From the bytes of an answer to objects: single ones, pages of a list, events of a watch.
 
 One pass over the bytes: a page is split by msgspec into the undecoded members of each item, and only the metadata is
-read further, for what identifies the object. What cannot be understood does not stop what can: an item or event that is
-no object becomes a `Malformed` with as much of its key as can be read.
+read further, for what identifies the object. What cannot be understood does not stop what can: an item that is no
+object is left out of the list, logged and named in `ObjectList.unreadable`; such an event becomes a `Malformed`.
 An `ObjectDecoder` belongs to one resource of one client; it is stateless but for the member cache, and thread-safe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from informers.errors import ApiError, MalformedObjectError, MalformedResponseError
+from informers.errors import ApiError, MalformedResponseError
 from informers.key import ObjectKey
 from informers.object import MemberCache, Object, ObjectSource, build
+from informers.source import ObjectList, WatchEvent
 
-__all__ = ["Malformed", "ObjectDecoder", "ObjectList", "WatchEvent"]
+__all__ = ["Malformed", "ObjectDecoder"]
+
+_log = logging.getLogger(__name__)
 
 _Members = dict[str, msgspec.Raw]
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A list item or watch event that is no object. `key` is None where not even that could be read."""
+    """A watch event that is no object, or none with a name. `key` is None where not even that could be read."""
 
     key: ObjectKey | None
     reason: str
-    event_type: str = ""
-
-    def __str__(self) -> str:
-        what = f"{self.event_type} event" if self.event_type else "item"
-        return f"malformed {what} {self.key or 'without a readable key'}: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectList:
-    """A page of a list, or all of it. Iterates over its items.
-
-    `resource_version` is the version that the list is of; `continue_` the token of the next page, "" on the last one;
-    `remaining` how many items follow at least, if the server says it; `malformed` what else stood among the items.
-    """
-
-    items: Sequence[Object]
-    resource_version: str = ""
-    continue_: str = ""
-    remaining: int | None = None
-    malformed: Sequence[Malformed] = ()
-
-    def __iter__(self) -> Iterator[Object]:
-        return iter(self.items)
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-
-class WatchEvent(msgspec.Struct, frozen=True, gc=False):
-    """An event of a watch: ADDED, MODIFIED, DELETED, or BOOKMARK, whose object has a resourceVersion and no more."""
-
-    type: str
-    object: Object
+    event_type: str
 
 
 class _ListMeta(msgspec.Struct, gc=False):
@@ -135,19 +106,19 @@ class ObjectDecoder:
         except _BROKEN:
             return self._loose_page(body)
         items: list[Object] = []
-        malformed: list[Malformed] = []
+        unreadable: list[ObjectKey | None] = []
         add, source, managed_fields, partial = items.append, self.source, self._managed_fields, self._partial
         for members in page.items or ():
             try:
                 obj = build(members, source, managed_fields=managed_fields, drop_kind=partial)
             except (*_BROKEN, KeyError) as error:
-                malformed.append(Malformed(_readable_key(members.get("metadata")), _why(error)))
+                unreadable.append(self._unreadable(_readable_key(members.get("metadata")), error))
                 continue
             if obj.key.name:
                 add(obj)
             else:
-                malformed.append(Malformed(None, "it has no name"))
-        return _listed(page.metadata, items, malformed)
+                unreadable.append(self._unreadable(None, KeyError("name")))
+        return _listed(page.metadata, items, unreadable, len(body))
 
     def _loose_page(self, body: bytes) -> ObjectList:
         """Decode a list in which something among the items is no JSON object at all."""
@@ -156,17 +127,22 @@ class ObjectDecoder:
         except _BROKEN as error:
             raise MalformedResponseError(f"the answer is no list: {_why(error)}; it {_begins(body)}") from error
         items: list[Object] = []
-        malformed: list[Malformed] = []
+        unreadable: list[ObjectKey | None] = []
         for raw in page.items or ():
             try:
                 obj = self._build(_decode_members(raw))
                 if not obj.key.name:
-                    raise MalformedObjectError("it has no name")
-            except (*_BROKEN, KeyError, MalformedObjectError) as error:
-                malformed.append(Malformed(_key_of_item(raw), _why(error)))
+                    raise KeyError("name")
+            except (*_BROKEN, KeyError) as error:
+                unreadable.append(self._unreadable(_key_of_item(raw), error))
             else:
                 items.append(obj)
-        return _listed(page.metadata, items, malformed)
+        return _listed(page.metadata, items, unreadable, len(body))
+
+    def _unreadable(self, key: ObjectKey | None, error: Exception) -> ObjectKey | None:
+        where = f"{self.source.kind} {key}" if key else f"a {self.source.kind} without a readable key"
+        _log.warning("an item of a list is left out: %s: %s", where, _why(error))
+        return key
 
     def event(self, line: bytes | bytearray | memoryview) -> WatchEvent | Malformed:
         """Decode one line of a watch. Raises the ApiError of an ERROR event; what is no event comes as `Malformed`."""
@@ -185,10 +161,9 @@ class ObjectDecoder:
         return build(members, self.source, managed_fields=self._managed_fields, drop_kind=self._partial)
 
 
-def _listed(meta: _ListMeta, items: list[Object], malformed: list[Malformed]) -> ObjectList:
-    return ObjectList(
-        items, meta.resourceVersion or "", meta.continue_ or "", meta.remainingItemCount, tuple(malformed)
-    )
+def _listed(meta: _ListMeta, items: list[Object], unreadable: list[ObjectKey | None], size: int) -> ObjectList:
+    version, token = meta.resourceVersion or "", meta.continue_ or ""
+    return ObjectList(items, version, token, meta.remainingItemCount, unreadable, size)
 
 
 def _event_error(line: bytes | bytearray | memoryview) -> ApiError:

@@ -30,6 +30,7 @@ class ObjectList(msgspec.Struct, frozen=True):
 
     `continue_` is the token for the next page, "" on the last; `remaining` the server's guess of what follows it.
     `unreadable` has an entry for each item that could not be taken for an object: its key if that could be read.
+    `size` is the length of the body in bytes, 0 where there was none. Iterates over its items.
     """
 
     items: Sequence[Object]
@@ -37,6 +38,13 @@ class ObjectList(msgspec.Struct, frozen=True):
     continue_: str = ""
     remaining: int | None = None
     unreadable: Sequence[ObjectKey | None] = ()
+    size: int = 0
+
+    def __iter__(self) -> Iterator[Object]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
 
 
 class WatchStream(Protocol):
