@@ -38,7 +38,9 @@ def merge(first: Event, then: Event) -> Event | None:
         case EventType.UPDATE, EventType.DELETE:
             return Event(EventType.DELETE, then.old, None, reason, then.final_state_unknown, first.old)
         case EventType.DELETE, EventType.ADD:
-            return Event(EventType.UPDATE, first.old if first.held is None else first.held, then.new, reason)
+            shown = first.old if first.held is None else first.held
+            # Equal: the very version that the handler knows came back (a kind that was away for a while).
+            return None if shown == then.new else Event(EventType.UPDATE, shown, then.new, reason)
         case _:
             return then
 

@@ -171,6 +171,16 @@ class FakeListWatch:
         with self._condition:
             return {key: obj for key, obj in self._items.items() if obj is not None}
 
+    def poisoned(self) -> Sequence[ObjectKey]:
+        """The keys of what cannot be read now."""
+        with self._condition:
+            return [key for key, obj in self._items.items() if obj is None]
+
+    def __contains__(self, key: object) -> bool:
+        """Whether there is an object of this key ("ns/name" or `ObjectKey`), readable or not."""
+        with self._condition:
+            return isinstance(key, str | ObjectKey) and as_key(key) in self._items
+
     @property
     def resource_version(self) -> str:
         """The version of the last write."""
@@ -365,12 +375,12 @@ class _Stream:
         self._ended = False
 
     def push(self, event: WatchEvent) -> None:
-        if event.type != "BOOKMARK" or self._bookmarks:
+        if not self._ended and (event.type != "BOOKMARK" or self._bookmarks):
             self._events.append(event)
 
     def push_entry(self, entry: _Entry) -> None:
         if entry.object is not None:
-            self._events.append(WatchEvent(entry.type, entry.object))
+            self.push(WatchEvent(entry.type, entry.object))
 
     def compacted(self) -> None:
         """The history is gone: a stream that had not got to its end is told so, one that is up to date is not."""
@@ -379,11 +389,13 @@ class _Stream:
 
     def expire(self) -> None:
         self._events.clear()
-        self.end(ExpiredError("too old resource version"))
+        self._ended, self._error = True, ExpiredError("too old resource version")
 
     def end(self, error: Exception | None) -> None:
-        self._ended = True
-        self._error = error
+        """What is queued is still read; nothing is queued any more. The first end counts."""
+        if not self._ended:
+            self._ended = True
+            self._error = error
 
     def __iter__(self) -> Iterator[WatchEvent]:
         return self
@@ -413,7 +425,7 @@ class _Stream:
         """End the stream, from any thread."""
         with self._condition:
             self._events.clear()
-            self.end(None)
+            self._ended, self._error = True, None
             self._source._closed(self)
             self._condition.notify_all()
 

@@ -113,17 +113,17 @@ class InformerMachine(RuleBasedStateMachine):
 
     @rule(name=NAMES, app=st.sampled_from(["x", "y"]))
     def write(self, name: str, app: str) -> None:
-        known = name in [key.name for key in self.source._items]
+        known = f"ns/{name}" in self.source
         (self.source.modify if known else self.source.add)(pod(name, app=app))
 
     @rule(name=NAMES)
     def delete(self, name: str) -> None:
-        if name in [key.name for key in self.source._items]:
+        if f"ns/{name}" in self.source:
             self.source.delete(f"ns/{name}")
 
     @rule(name=NAMES)
     def poison(self, name: str) -> None:
-        if name in [key.name for key in self.source._items]:
+        if f"ns/{name}" in self.source:
             self.source.poison(f"ns/{name}")
 
     @rule()
@@ -156,9 +156,10 @@ class InformerMachine(RuleBasedStateMachine):
         """The faults stop: everything must come right."""
         self.source.clear_failures()
         self.source.resume()
-        for key in [*self.source._items]:
-            if self.source._items[key] is None:
-                self.source.modify(pod(key.name, app="healed"))
+        for key in self.source.poisoned():
+            self.source.modify(pod(key.name, app="healed"))
+        last = self.source.modify(pod("z")) if "ns/z" in self.source else self.source.add(pod("z"))
+        self.informer.wait_for(last, 10)
         for handler in self.handlers:
             handler.wait_equal(self.source)
         cached = {obj.key: obj for obj in self.informer.lister.list()}

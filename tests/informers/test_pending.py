@@ -39,6 +39,7 @@ MERGES = {
     "update+update = first old, last new": ("update 1 2", "update 2 3", "update 1 3"),
     "add+delete vanish": ("add 1", "delete 2", None),
     "update+delete = delete": ("update 1 2", "delete 3", "delete 3"),
+    "a delete of what came back unchanged vanishes": ("delete 2", "add 2", None),
     "delete+add of one uid (a filter's doing) = update": ("delete 2", "add 4", "update 2 4"),
 }
 
