@@ -73,5 +73,5 @@ def actions(wanted: Mapping[str, Mapping[str, Any]], observed: Observed, job: Jo
 def _changed(found: Object, manifest: Mapping[str, Any], job: Job[Any]) -> bool:
     if found.deletion_timestamp is not None or is_newer(found, job):
         return False
-    wanted = manifest["metadata"]["labels"][labels.hash_label(job.kind)]
+    wanted: str = manifest["metadata"]["labels"][labels.hash_label(job.kind)]
     return labels.spec_hash_of(found, job.kind) != wanted

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from informers import (
+from informers.errors import (
     AlreadyExistsError,
     ApiError,
     BadRequestError,

@@ -44,7 +44,7 @@ def pod_state(pod: Object) -> PodState:
     """The state of a pod."""
     if pod.deletion_timestamp is not None:
         return PodState.STOPPING
-    return _PHASES.get((pod.get("status") or {}).get("phase"), PodState.WAITING)
+    return _PHASES.get(str((pod.get("status") or {}).get("phase")), PodState.WAITING)
 
 
 def is_active(pod: Object) -> bool:

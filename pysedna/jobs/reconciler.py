@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from informers import ForbiddenError, NotFoundError, Object, ObjectKey
+from informers import NotFoundError, Object, ObjectKey
+from informers.errors import ForbiddenError
 from pysedna.api.common import API_VERSION, Base
 from pysedna.edge import EdgeSink
 from pysedna.jobs import conditions as c

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from informers import ConflictError, NotFoundError, Object
+from informers import NotFoundError, Object
+from informers.errors import ConflictError
 from pysedna.jobs.seams import Recorder, Writes
 from pysedna.jobs.status import StatusChange, patch_of
 

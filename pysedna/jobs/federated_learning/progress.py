@@ -64,7 +64,7 @@ class _Workers:
         self.succeeded = [name for name in names if _state(current, name) is PodState.SUCCEEDED]
         self.failed = [current[name] for name in names if _state(current, name) is PodState.FAILED]
         self.running = [name for name in names if _state(current, name) is PodState.RUNNING]
-        self.waiting = [name for name in names if _state(current, name) is PodState.WAITING]
+        self.starting = [name for name in names if _state(current, name) in (None, PodState.WAITING)]
         self.troubles = [trouble for name in names if name in current and (trouble := pod_trouble(current[name]))]
         deciding = names[1:] if trainers_decide else names
         self.complete = len(names) > 1 and set(deciding) <= set(self.succeeded)
@@ -111,8 +111,8 @@ def _training(conditions: Sequence[c.Condition], workers: _Workers, now: str) ->
         return c.set_condition(
             conditions, c.TRAINING, False, now=now, reason=workers.troubles[0].reason, message=message
         )
-    if workers.missing or workers.waiting:
-        message = f"waiting for {', '.join([*workers.missing, *workers.waiting])}"
+    if workers.starting:
+        message = f"waiting for {', '.join(workers.starting)}"
         return c.set_condition(conditions, c.TRAINING, False, now=now, reason="WorkersStarting", message=message)
     old = c.find(conditions, c.TRAINING)
     if old is not None and old.get("status") == "True" and old.get("reason") == _ROUND:
