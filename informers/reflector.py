@@ -47,7 +47,9 @@ class ReflectorStatus:
     """A reflector at one moment. Ages are seconds, None for what has not happened yet.
 
     `state`: "new", "listing", "streaming" (reading the list from a watch), "watching", "waiting" (before the next
-    attempt), "gone" (the kind was deleted from the server) or "stopped".
+    attempt), "gone" (the kind was deleted from the server) or "stopped". `list_bytes` is the size of the largest body
+    among the pages of the last list, which is held in memory once while it is split. `unreadable` counts list items
+    and events that were no objects.
     """
 
     source: str
@@ -65,6 +67,7 @@ class ReflectorStatus:
     failures: int
     sink_errors: int
     unreadable: int
+    list_bytes: int
     watch_list: bool
 
 
@@ -114,6 +117,7 @@ class Reflector:
         self._overdue = False
         self._waiting = False
         self._counts = dict.fromkeys(("lists", "watches", "events", "failures", "sink_errors", "unreadable"), 0)
+        self._list_bytes = 0
         self._last_failure: Failure | None = None
         self._last_error_at: float | None = None
         self._last_list_at: float | None = None
@@ -205,6 +209,7 @@ class Reflector:
             last_list_age=age(self._last_list_at),
             last_event_age=age(self._last_event_at),
             snapshots=protocol.snapshots,
+            list_bytes=self._list_bytes,
             watch_list=protocol.watch_list,
             **self._counts,
         )
@@ -260,7 +265,7 @@ class Reflector:
 
     def _list(self, step: AskList) -> None:
         if step.continue_ is None:
-            self._collected, self._kept = {}, set()
+            self._collected, self._kept, self._list_bytes = {}, set(), 0
         self._counts["lists"] += 1
         try:
             answer = self._source.list(
@@ -280,7 +285,8 @@ class Reflector:
             return
         for obj in answer.items:
             self._collected[obj.key] = obj
-        self._keep_unreadable(answer)
+        self._keep_unreadable(answer.unreadable)
+        self._list_bytes = max(self._list_bytes, answer.size)
         if verdict is Verdict.SNAPSHOT:
             self._fill(answer.resource_version)
 
@@ -394,8 +400,8 @@ class Reflector:
 
     # ---- counting and telling
 
-    def _keep_unreadable(self, answer: object) -> None:
-        for key in getattr(answer, "unreadable", ()):
+    def _keep_unreadable(self, keys: Iterable[ObjectKey | None]) -> None:
+        for key in keys:
             self._counts["unreadable"] += 1
             if key is not None:
                 self._kept.add(key)

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from informers import Event, EventType, Object
+from informers import Event, EventType, Object, ProtocolConfig, SharedInformer
+from informers.backoff import BackoffConfig
+from informers.testing import FakeListWatch
 
 type_names = {EventType.ADD: "add", EventType.UPDATE: "update", EventType.DELETE: "delete"}
 
@@ -74,3 +76,26 @@ def no_stray_threads() -> Iterator[None]:
     before = set(threading.enumerate())
     yield
     assert [thread.name for thread in threading.enumerate() if thread not in before] == []
+
+
+FAST = ProtocolConfig(backoff=BackoffConfig(base=0.001, cap=0.01), short_watch=0.0, gone_after=0.0, not_found_cap=0.01)
+
+
+@pytest.fixture
+def informers():
+    """informers(source, **options) makes an informer that is stopped at the end."""
+    made: list[SharedInformer] = []
+
+    def make(source, protocol=FAST, **options):
+        informer = SharedInformer(source, protocol=protocol, **options)
+        made.append(informer)
+        return informer
+
+    yield make
+    for informer in made:
+        assert informer.stop(10), informer.status().unfinished
+
+
+@pytest.fixture
+def source(pod):
+    return FakeListWatch([pod("a"), pod("b")])

@@ -1,4 +1,4 @@
-"""Whatever the faults, once they stop the cache equals the source, and every handler saw a legal history of each uid."""
+"""Whatever the faults, once they stop the cache equals the source and each handler saw a legal history of every uid."""
 
 from __future__ import annotations
 
