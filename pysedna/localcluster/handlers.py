@@ -228,9 +228,10 @@ def _answer(body: bytes, *, status: int = 200, warnings: list[str] | None = None
 
 def _json_body(request: web.Request, body: bytes, kind: str) -> Json:
     if request.content_type not in ("application/json", "application/octet-stream"):
-        raise UnsupportedMediaTypeError(
-            "the body of the request was in an unknown format - accepted media types include: application/json"
-        )
+        text = "the body of the request was in an unknown format - accepted media types include: application/json"
+        if "protobuf" in request.content_type:
+            text += f" ({_USE_REAL}; kubectl create ... --dry-run=client -o yaml | kubectl apply -f - sends JSON)"
+        raise UnsupportedMediaTypeError(text)
     return read_json(body, kind)
 
 
