@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -154,3 +158,16 @@ class Make:
 @pytest.fixture(scope="session")
 def make() -> type[Make]:
     return Make
+
+
+@pytest.fixture(scope="session")
+def world() -> ModuleType:
+    """`world.py` of this folder, which is no package."""
+    name = "jobs_world"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("world.py"))
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
