@@ -105,7 +105,7 @@ class Backend:
         current = self.store.get(kind.resource, key)
         target = self.as_served(kind, current)
         target = scale.of(kind, target) if subresource == "scale" else target
-        patched = patches.apply(media_type, patch, target, custom=kind.custom is not None)
+        patched = patches.apply(media_type, patch, target)
         uid = (patched.get("metadata") or {}).get("uid")
         if uid and uid != current.object["metadata"]["uid"]:
             problem = FieldProblem.invalid("metadata.uid", uid, "field is immutable")
@@ -170,21 +170,21 @@ class Backend:
             raise BadRequestError(
                 f"the object provided is unrecognized (must be of type {name}): Object 'Kind' is missing"
             )
-        found = (body.get("apiVersion") or kind.api_version, body.get("kind") or name)
+        found = (str(body.get("apiVersion") or kind.api_version), str(body.get("kind") or name))
         if found != (kind.api_version, name):
             if kind.custom is not None and found[0] == kind.api_version:
                 problem = FieldProblem.invalid("kind", found[1], f"must be {name}")
-                given = (body.get("metadata") or {}).get("name", "")
-                raise invalid(kind.resource.group, found[1], given, [problem])
+                raise invalid(kind.resource.group, found[1], "", [problem])
             version = found[0].rpartition("/")[2]
             text = f'{found[1]} in version "{version}" cannot be handled as a {name}: it is {found[0]}, {found[1]}'
             raise BadRequestError(text)
         obj = {**body, "apiVersion": kind.api_version, "kind": name}
-        validation.check_shape(name, obj) if kind.custom is None else validation.check_metadata(name, obj)
         dropped: list[str] = []
         if kind.custom is None:
+            validation.check_shape(name, obj)
             obj = defaults.without_nulls(obj)
         else:
+            validation.check_metadata(name, obj)
             obj, dropped = kind.custom.schema.prune(obj)
         metadata = obj.get("metadata") or {}
         dropped += [f"metadata.{field}" for field in metadata if field not in _METADATA_FIELDS]
@@ -221,6 +221,14 @@ class Backend:
         def prepare(obj: Json, old: Json | None, subresource: str | None) -> Json:
             if subresource is not None:
                 return obj
+            try:
+                return complete(obj, old)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                # A value of the wrong type somewhere deep in the object; the real server's decoder refuses it.
+                text = f'{name} in version "v1" cannot be handled as a {name}: {type(error).__name__}: {error}'
+                raise BadRequestError(text) from error
+
+        def complete(obj: Json, old: Json | None) -> Json:
             if name == "CustomResourceDefinition":
                 return crd.prepare(obj, old, now=timestamp(time.time()))
             if name == "Namespace" and old is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -56,6 +57,8 @@ class LocalCluster:
         self._server: ApiServer | None = None
         self._client: Client | None = None
         self._kubeconfig: Path | None = None
+        self._controllers: threading.Thread | None = None
+        self._stop_controllers = threading.Event()
 
     def start(self) -> None:
         """Blocks until the API answers. Raises `StartError`, `StateFileError`."""
@@ -68,15 +71,32 @@ class LocalCluster:
         from informers.client import Client
 
         self._client = Client.from_kubeconfig(path)
+        if self._with_controllers:
+            self._start_controllers(self._client)
+
+    def _start_controllers(self, client: Client) -> None:
+        from pysedna.controller import Manager
+        from pysedna.localcluster.controllers import setup_controllers
+
+        manager = Manager(client, name="localcluster", http=None)
+        setup_controllers(manager, nodes=self._nodes, node_options=self._node_options)
+        self._controllers = threading.Thread(
+            target=manager.run, args=(self._stop_controllers,), name="localcluster-controllers", daemon=True
+        )
+        self._controllers.start()
 
     def stop(self, timeout: float | None = None) -> bool:
         """Stops everything and removes the kubeconfig; False if something still ran after `timeout`."""
         stopped = True
+        if self._controllers is not None:
+            self._stop_controllers.set()
+            self._controllers.join(timeout)
+            stopped = not self._controllers.is_alive()
         if self._client is not None:
             self._client.close()
             self._client = None
         if self._server is not None:
-            stopped = self._server.stop(timeout)
+            stopped = self._server.stop(timeout) and stopped
         if self._kubeconfig is not None:
             self._kubeconfig.unlink(missing_ok=True)
             self._kubeconfig = None

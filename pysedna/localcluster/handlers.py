@@ -149,8 +149,9 @@ class Handlers:
 
     def _patch(self, request: web.Request, target: Target, body: bytes) -> web.Response:
         view = _view(request, target.kind)
+        patches.check(request.content_type, custom=target.kind.custom is not None)
         try:
-            patch = orjson.loads(body) if request.content_type not in patches.APPLY else None
+            patch = orjson.loads(body)
         except orjson.JSONDecodeError as error:
             raise BadRequestError(f"error decoding patch: {error}") from error
         stored, warnings = self._backend.patch(

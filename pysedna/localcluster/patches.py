@@ -16,26 +16,27 @@ APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 _MAX_OPERATIONS = 10_000
 
 
-def apply(media_type: str, patch: Any, target: Json, *, custom: bool) -> Json:
-    """The patched object; `target` is left alone.
-
-    Raises 415 for unknown types, server-side apply, and strategic patches of custom resources; 400 for a patch of the
-    wrong shape, 422 for one that does not fit the object.
-    """
+def check(media_type: str, *, custom: bool) -> None:
+    """Raises 415 for unknown types, server-side apply, and strategic patches of custom resources."""
     if media_type in APPLY:
         raise UnsupportedMediaTypeError(
             "server-side apply is not done by the embedded cluster: use a real API server, or client-side apply"
         )
-    if media_type not in (JSON, MERGE, STRATEGIC) or (custom and media_type == STRATEGIC):
-        accepted = [JSON, MERGE] if custom else [JSON, MERGE, STRATEGIC]
+    accepted = [JSON, MERGE] if custom else [JSON, MERGE, STRATEGIC]
+    if media_type not in accepted:
         raise UnsupportedMediaTypeError(
             f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
         )
+
+
+def apply(media_type: str, patch: Any, target: Json) -> Json:
+    """The patched object; `target` is left alone. Raises 400 for a patch of the wrong shape, 422 if it does not fit."""
     if media_type == JSON:
         return _json_patched(patch, target)
     if not isinstance(patch, dict):
         raise BadRequestError(f"error decoding patch: json: cannot unmarshal {type(patch).__name__} into an object")
-    return strategic.merge(target, patch) if media_type == STRATEGIC else merged(target, patch)
+    result: Json = strategic.merge(target, patch) if media_type == STRATEGIC else merged(target, patch)
+    return result
 
 
 def merged(target: Any, patch: Any) -> Any:

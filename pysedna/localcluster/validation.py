@@ -41,13 +41,18 @@ _POD_IMMUTABLE = (
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
+_METADATA_TYPES: dict[str, type] = {
+    **dict.fromkeys(("name", "namespace", "generateName", "uid", "resourceVersion"), str),
+    **dict.fromkeys(("labels", "annotations"), dict),
+    **dict.fromkeys(("finalizers", "ownerReferences"), list),
+}
 _STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
 
 
 def check_shape(kind: str, obj: Json) -> None:
     """Raises 400 where the typed API could not read a built-in object at all: wrong types at its top."""
     for field in ("spec", "status"):
-        if not isinstance(obj.get(field) or {}, dict):
+        if not isinstance(obj.get(field, {}), dict | None):
             raise _unreadable(kind, obj[field], f"{kind}.{field}", "object")
     replicas = (obj.get("spec") or {}).get("replicas") or 0
     if kind in ("Deployment", "ReplicaSet") and (isinstance(replicas, bool) or not isinstance(replicas, int)):
@@ -57,16 +62,21 @@ def check_shape(kind: str, obj: Json) -> None:
 
 def check_metadata(kind: str, obj: Json) -> None:
     """Raises 400 for metadata of wrong types, in any object."""
-    metadata = obj.get("metadata") or {}
-    if not isinstance(metadata, dict):
+    metadata = obj.get("metadata", {})
+    if metadata is None or not isinstance(metadata, dict):
         raise _unreadable(kind, metadata, f"{kind}.metadata", "object")
-    for field in ("labels", "annotations"):
-        for value in (metadata.get(field) or {}).values():
-            if not isinstance(value, str):
-                raise _unreadable(kind, value, f"ObjectMeta.metadata.{field}", "string")
-    for field in ("name", "namespace", "generateName", "uid", "resourceVersion"):
-        if not isinstance(metadata.get(field) or "", str):
-            raise _unreadable(kind, metadata[field], f"ObjectMeta.metadata.{field}", "string")
+    for field, wanted in _METADATA_TYPES.items():
+        value = metadata.get(field)
+        if value is not None and not isinstance(value, wanted):
+            raise _unreadable(
+                kind, value, f"ObjectMeta.metadata.{field}", {str: "string", dict: "map"}.get(wanted, "slice")
+            )
+    for field, inner in (("labels", str), ("annotations", str), ("finalizers", str), ("ownerReferences", dict)):
+        members = metadata.get(field) or ()
+        for value in members.values() if isinstance(members, dict) else members:
+            if not isinstance(value, inner):
+                wanted_name = "string" if inner is str else "OwnerReference"
+                raise _unreadable(kind, value, f"ObjectMeta.metadata.{field}", wanted_name)
 
 
 def _unreadable(kind: str, found: object, field: str, wanted: str) -> BadRequestError:
