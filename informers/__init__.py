@@ -4,16 +4,45 @@
 tells handlers what changed. Errors are in `informers.errors`, what helps to test in `informers.testing`.
 """
 
+from informers.client import Client, Impersonation
 from informers.delta_fifo import Delta, DeltaFIFO, Deltas, DeltaType, Tombstone
 from informers.errors import (
+    AlreadyExistsError,
+    ApiError,
+    BadRequestError,
+    ClientClosed,
+    ConfigError,
+    ConflictError,
+    ConnectionRefused,
+    ConnectionReset,
+    DnsError,
+    ExpiredError,
     FIFOClosed,
+    ForbiddenError,
+    GoneError,
     InformersError,
     InformerStopped,
+    InternalError,
+    InvalidError,
+    KindNotFoundError,
+    MalformedObjectError,
+    MalformedResponseError,
+    MethodNotAllowedError,
+    NotAcceptableError,
     NotFoundError,
+    RequestTimeout,
+    SelectorError,
+    ServerTimeoutError,
+    ServiceUnavailableError,
     SyncError,
     SyncTimeout,
     Timeout,
+    TlsError,
+    TooManyRequestsError,
+    TransportError,
+    UnauthorizedError,
     UnknownIndex,
+    UnsupportedMediaTypeError,
 )
 from informers.event import Event, EventType, Reason
 from informers.factory import SharedInformerFactory
@@ -24,32 +53,60 @@ from informers.lister import Lister
 from informers.object import Object, OwnerReference
 from informers.protocol import ProtocolConfig
 from informers.reflector import Reflector, ReflectorStatus, Sink
+from informers.request import ResourceInfo
+from informers.resource import Resource
 from informers.selectors import FieldSelector, LabelSelector
 from informers.shared_informer import SharedInformer
 from informers.source import ListWatch, ObjectList, WatchEvent, WatchStream
 from informers.status import InformerStatus
 from informers.sync import wait_for_sync
+from informers.transport import RequestTrace
+from informers.views import ListView, MappingView, thaw
+from informers.waiting import retry_on_conflict
 
 __all__ = [
-    "NAMESPACE_INDEX",
+    "AlreadyExistsError",
+    "ApiError",
+    "BadRequestError",
+    "Client",
+    "ClientClosed",
+    "ConfigError",
+    "ConflictError",
+    "ConnectionRefused",
+    "ConnectionReset",
     "Delta",
     "DeltaFIFO",
     "DeltaType",
     "Deltas",
+    "DnsError",
     "Event",
     "EventType",
+    "ExpiredError",
     "FIFOClosed",
     "FieldSelector",
+    "ForbiddenError",
+    "GoneError",
     "HandlerStatistics",
+    "Impersonation",
     "IndexFunction",
     "Indexer",
     "IndexerView",
     "InformerStatus",
     "InformerStopped",
     "InformersError",
+    "InternalError",
+    "InvalidError",
+    "KindNotFoundError",
     "LabelSelector",
+    "ListView",
     "ListWatch",
     "Lister",
+    "MalformedObjectError",
+    "MalformedResponseError",
+    "MappingView",
+    "MethodNotAllowedError",
+    "NAMESPACE_INDEX",
+    "NotAcceptableError",
     "NotFoundError",
     "Object",
     "ObjectKey",
@@ -60,15 +117,29 @@ __all__ = [
     "Reflector",
     "ReflectorStatus",
     "Registration",
+    "RequestTimeout",
+    "RequestTrace",
+    "Resource",
+    "ResourceInfo",
+    "SelectorError",
+    "ServerTimeoutError",
+    "ServiceUnavailableError",
     "SharedInformer",
     "SharedInformerFactory",
     "Sink",
     "SyncError",
     "SyncTimeout",
     "Timeout",
+    "TlsError",
     "Tombstone",
+    "TooManyRequestsError",
+    "TransportError",
+    "UnauthorizedError",
     "UnknownIndex",
+    "UnsupportedMediaTypeError",
     "WatchEvent",
     "WatchStream",
+    "retry_on_conflict",
+    "thaw",
     "wait_for_sync",
 ]

@@ -12,7 +12,7 @@ __all__ = ["ObjectKey", "as_key"]
 
 
 class ObjectKey(NamedTuple):
-    """Namespace and name. For cluster scoped objects the namespace is empty. Hashable, ordered, equal to a plain tuple."""
+    """Namespace and name; the namespace of cluster scoped objects is empty. Hashable, ordered, equal to a tuple."""
 
     namespace: str
     name: str

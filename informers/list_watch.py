@@ -1,0 +1,88 @@
+"""`ResourceListWatch`: a resource in one scope, as a `Reflector` reads it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from informers.source import ObjectList, WatchStream
+
+if TYPE_CHECKING:
+    from informers.resource import Resource
+
+__all__ = ["ResourceListWatch"]
+
+
+class ResourceListWatch:
+    """Implements `ListWatch`. Made by `Resource.list_watch`; `description` names it in messages."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None,
+        label_selector: str | None,
+        field_selector: str | None,
+        metadata_only: bool,
+    ) -> None:
+        self.description = _describe(resource, namespace, label_selector, field_selector)
+        self._resource = resource
+        self._namespace = namespace
+        self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._metadata_only = metadata_only
+
+    def list(
+        self,
+        *,
+        resource_version: str | None = None,
+        resource_version_match: str | None = None,
+        limit: int | None = None,
+        continue_: str | None = None,
+        timeout: float | None = None,
+    ) -> ObjectList:
+        """See `Resource.list`."""
+        return self._resource.list(
+            namespace=self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            metadata_only=self._metadata_only,
+            resource_version=resource_version,
+            resource_version_match=resource_version_match,
+            limit=limit,
+            continue_=continue_,
+            timeout=timeout,
+        )
+
+    def watch(
+        self,
+        *,
+        resource_version: str | None = None,
+        timeout_seconds: float | None = None,
+        allow_bookmarks: bool = True,
+        send_initial_events: bool | None = None,
+        resource_version_match: str | None = None,
+        timeout: float | None = None,
+    ) -> WatchStream:
+        """See `Resource.watch`."""
+        return self._resource.watch(
+            namespace=self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            metadata_only=self._metadata_only,
+            resource_version=resource_version,
+            timeout_seconds=timeout_seconds,
+            allow_bookmarks=allow_bookmarks,
+            send_initial_events=send_initial_events,
+            resource_version_match=resource_version_match,
+            timeout=timeout,
+        )
+
+    def __repr__(self) -> str:
+        return f"<ResourceListWatch {self.description}>"
+
+
+def _describe(resource: Resource, namespace: str | None, labels: str | None, fields: str | None) -> str:
+    what, at, server = resource.description.rpartition(" at ")
+    scope = f" in namespace {namespace}" if namespace else ""
+    selected = "".join(f" ({name} {text})" for name, text in (("labels", labels), ("fields", fields)) if text)
+    return f"{what}{scope}{selected}{at}{server}"
