@@ -11,13 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from informers.client import Client
 from informers.errors import AlreadyExistsError
 from informers.key import ObjectKey
 from pysedna.localcluster.errors import NotRunningError
 from pysedna.localcluster.server import ApiServer
 
 if TYPE_CHECKING:
-    from informers.client import Client
     from pysedna.localcluster.controllers import NodeOptions
 
 
@@ -68,8 +68,6 @@ class LocalCluster:
         self._kubeconfig = Path(path)
         with os.fdopen(descriptor, "w") as file:
             json.dump(kubeconfig(self.address), file, indent=2)
-        from informers.client import Client
-
         self._client = Client.from_kubeconfig(path)
         if self._with_controllers:
             self._start_controllers(self._client)

@@ -69,7 +69,10 @@ def check_metadata(kind: str, obj: Json) -> None:
         value = metadata.get(field)
         if value is not None and not isinstance(value, wanted):
             raise _unreadable(
-                kind, value, f"ObjectMeta.metadata.{field}", {str: "string", dict: "map"}.get(wanted, "slice")
+                kind,
+                value,
+                f"ObjectMeta.metadata.{field}",
+                {"str": "string", "dict": "map", "list": "slice"}[wanted.__name__],
             )
     for field, inner in (("labels", str), ("annotations", str), ("finalizers", str), ("ownerReferences", dict)):
         members = metadata.get(field) or ()

@@ -16,7 +16,7 @@ OTHERS = ResourceType("", "v1", "Other", "others")
 NAMESPACES = ("a", "a-b")
 State = dict[str, Json]
 
-keys = st.builds(ObjectKey, st.sampled_from(NAMESPACES), st.sampled_from("xyz"))
+keys = st.builds(ObjectKey, st.sampled_from(NAMESPACES), st.sampled_from("xy"))
 values = st.sampled_from(["", "red", "blue"])
 
 
@@ -181,4 +181,4 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 TestStore = StoreMachine.TestCase
-TestStore.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestStore.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)

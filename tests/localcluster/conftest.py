@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -73,7 +74,7 @@ class Api:
     def __init__(self, server: ApiServer) -> None:
         self.server = server
         self.address = server.address
-        self._pool = urllib3.PoolManager(retries=False, timeout=30)
+        self._pool = urllib3.PoolManager(maxsize=32, retries=False, timeout=30)
         self._streams: list[Stream] = []
 
     def __call__(
@@ -133,6 +134,19 @@ def serve() -> Iterator[Callable[..., Api]]:
 @pytest.fixture
 def api(serve: Callable[..., Api]) -> Api:
     return serve()
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], bool]], None]:
+    """eventually(condition) waits for it, half a minute at most."""
+
+    def wait(condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 30
+        while not condition():
+            assert time.monotonic() < deadline, "it never came true"
+            time.sleep(0.01)
+
+    return wait
 
 
 @pytest.fixture
