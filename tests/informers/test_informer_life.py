@@ -96,6 +96,37 @@ def test_wait_for_ends_with_a_bookmark(source, informers, pod):
     assert not waiting.is_alive()
 
 
+def test_wait_for_is_not_content_with_what_is_only_queued(source, informers, pod):
+    inside, go_on, returned = threading.Event(), threading.Event(), threading.Event()
+
+    def slow_index(obj):
+        if obj.labels.get("slow"):
+            inside.set()
+            go_on.wait(10)
+        return [obj.name]
+
+    informer = informers(source, indexers={"slow": slow_index})
+    informer.start()
+    informer.wait_for_sync(10)
+    written = source.modify(pod("a", slow="yes"))
+    assert inside.wait(10)
+    source.bookmark()
+    while informer._sinks[None].version != written.resource_version:
+        time.sleep(0)
+
+    def wait() -> None:
+        informer.wait_for(written, 10)
+        assert informer.lister.get("ns/a").resource_version == written.resource_version
+        returned.set()
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    assert not returned.wait(0.05)
+    go_on.set()
+    waiting.join(10)
+    assert returned.is_set()
+
+
 def test_wait_for_deletion_waits_for_that_uid_only(source, informers, pod):
     informer = informers(source)
     informer.start()
@@ -234,10 +265,10 @@ def test_stop_while_waiting_between_failures_is_immediate(informers):
 def test_a_handler_may_stop_its_informer(source, informers):
     results: list[bool] = []
     informer = informers(source)
-    informer.add_event_handler(on_add=lambda obj, is_initial: results.append(informer.stop(10)))
-    informer.start()
     runner = threading.Thread(target=informer.run, args=(threading.Event(),))
     runner.start()
+    informer.wait_for_sync(10)
+    informer.add_event_handler(on_add=lambda obj, is_initial: results.append(informer.stop(10)))
     runner.join(10)
     assert results == [True]
 
