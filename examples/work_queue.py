@@ -13,7 +13,7 @@ FAILURES = 3
 
 
 def main() -> None:
-    queue = WorkQueue("shopping", rate_limiter=ItemExponentialFailureRateLimiter(0.01, 1.0))
+    queue: WorkQueue[str] = WorkQueue("shopping", rate_limiter=ItemExponentialFailureRateLimiter(0.01, 1.0))
     runs: Counter[str] = Counter()
 
     def work() -> None:

@@ -215,7 +215,7 @@ def children_are_collected(story: Story) -> str:
 
 
 STEPS = (
-    Step("Apply a federated learning job and a joint inference service", everything_runs),
+    Step("Apply a job and a service: all their workers run", everything_runs),
     Step("Delete a trainer pod, then twice more within a second", trainer_is_deleted),
     Step("Delete a pod of the service, then its edge deployment", service_is_damaged),
     Step("Edit the job and the service", specs_are_edited),

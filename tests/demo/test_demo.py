@@ -7,7 +7,7 @@ import sys
 import pytest
 
 STEPS = (
-    "Apply a federated learning job and a joint inference service",
+    "Apply a job and a service: all their workers run",
     "Delete a trainer pod, then twice more within a second",
     "Delete a pod of the service, then its edge deployment",
     "Edit the job and the service",

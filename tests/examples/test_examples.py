@@ -75,7 +75,7 @@ def test_it_runs_on_any_kubeconfig(name: str, tmp_path: Path) -> None:
                     read_until(process, ["red-ann: created"])
                 else:
                     make_pod(str(kubeconfig))
-                    read_until(process, ["default/alone: Pending -> Running"])
+                    read_until(process, ["default/alone"])
         finally:
             server.terminate()
 
