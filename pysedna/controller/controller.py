@@ -211,7 +211,7 @@ class Controller:
 
     def _call(self, key: ObjectKey, context: Context) -> Result | Exception | None:
         try:
-            result = self._reconcile(key, context)
+            result: object = self._reconcile(key, context)
         except Exception as error:  # noqa: BLE001 - any failure of a reconcile is an outcome: counted, logged, retried
             return error
         if result is None or isinstance(result, Result):

@@ -142,7 +142,7 @@ class Campaign:
         leadership.stop.wait()
         if not self._cancel.is_set():
             self._leaders.begin_stop()
-            self._on_failure(LeadershipLost(f"{self.identity} lost the lease"))
+            self._on_failure(LeadershipLost(f"{self.identity} lost the lease: {leadership.lost or 'the term ended'}"))
         # A term whose workers still run must not be given back: as long as this does not return, the elector does not
         # release.
         self._leaders.join()

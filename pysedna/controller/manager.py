@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from informers import ObjectKey, SharedInformerFactory, SyncError
+from informers import Object, ObjectKey, SharedInformerFactory, SyncError
 from pysedna.controller.controller import Controller, Reconcile
 from pysedna.controller.election import Campaign, LeaderElection
 from pysedna.controller.errors import (
@@ -126,6 +126,8 @@ class Manager:
         election is won. Raises DuplicateName, ManagerStopped.
         """
         sources = [Watch(kind, own_key, predicates), *(self._owned(child, kind) for child in owns), *watches]
+        if self._leaders.stop.is_set():
+            raise ManagerStopped(f"cannot add controller {name}: manager {self.name} is stopping")
         with self._lock:
             if name in self._controllers:
                 raise DuplicateName(f"manager {self.name} has a controller {name} already")
@@ -300,7 +302,16 @@ class Manager:
         self._inbox.put(failure)
 
     def _owned(self, child: tuple[str, str], owner: tuple[str, str]) -> Watch:
-        return Watch(child, owners(owner))
+        """The watch of a child kind. Whether the owner lives in namespaces is known when its cache has been filled."""
+        resource = self.client.resource(*owner)
+        cluster_scoped: list[bool] = []
+
+        def to_owners(obj: Object) -> Iterable[ObjectKey]:
+            if not cluster_scoped:
+                cluster_scoped.append(not resource.info().namespaced)
+            return owners(owner, cluster_scoped=cluster_scoped[0])(obj)
+
+        return Watch(child, to_owners)
 
 
 def _end(group: RunnableGroup, timeout: float | None) -> list[str]:

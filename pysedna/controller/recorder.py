@@ -128,18 +128,17 @@ class EventBroadcaster:
                     return
 
     def _write(self, write: Write) -> str:
-        timeout = (
-            max(0.1, min(RETRY_SECONDS, self._flush_until - time.monotonic())) if self._stopping.is_set() else None
-        )
-        options = {} if timeout is None else {"timeout": timeout}
+        timeout = None
+        if self._stopping.is_set():
+            timeout = max(0.1, min(RETRY_SECONDS, self._flush_until - time.monotonic()))
         if write.patch is not None:
             try:
-                self._events.patch(ObjectKey(write.namespace, write.name), write.patch, **options)
+                self._events.patch(ObjectKey(write.namespace, write.name), write.patch, timeout=timeout)
                 return "patched"
             except NotFoundError:
                 _log.debug("event %s expired, written afresh", write.name)
         try:
-            self._events.create(write.body, **options)
+            self._events.create(write.body, timeout=timeout)
         except AlreadyExistsError:
             _log.debug("event %s had arrived although its answer had not", write.name)
         return "created"

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from informers import Event, EventType, Object, Reason
+from pysedna.controller import Manager
+from pysedna.localcluster import LocalCluster
 
+WAIT = 20.0
 MakeObject = Callable[..., Object]
 MakeEvent = Callable[..., Event]
 
@@ -31,3 +39,94 @@ def make_event() -> MakeEvent:
         return Event(kind, old, new, reason)
 
     return make
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """An API server over HTTP on which nothing acts but the test."""
+    with LocalCluster(controllers=False) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def namespace(cluster: LocalCluster, request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    cluster.client.resource("v1", "Namespace").create({"metadata": {"name": name}})
+    return name
+
+
+class Running:
+    """A manager that runs on a thread; its end and its error."""
+
+    def __init__(self, manager: Manager) -> None:
+        self.manager = manager
+        self.stop = threading.Event()
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=f"test-{manager.name}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.manager.run(self.stop)
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the test looks at it
+            self.error = error
+
+    def ended(self, timeout: float = WAIT) -> BaseException | None:
+        """Wait for the end; the error that it ended with."""
+        self._thread.join(timeout)
+        assert not self._thread.is_alive(), "the manager still runs"
+        return self.error
+
+    def end(self) -> BaseException | None:
+        """Stop it and wait for the end."""
+        self.stop.set()
+        return self.ended()
+
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
+
+@pytest.fixture
+def run() -> Iterator[Callable[[Manager], Running]]:
+    """Runs managers, and stops them when the test is over."""
+    started: list[Running] = []
+
+    def start(manager: Manager) -> Running:
+        started.append(Running(manager))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.stop.set()
+    for one in started:
+        one.ended()
+
+
+@pytest.fixture
+def eventually() -> Callable[..., Any]:
+    """Waits until a function gives something true, and gives that."""
+
+    def wait(probe: Callable[[], Any], timeout: float = WAIT) -> Any:
+        deadline = time.monotonic() + timeout
+        while not (found := probe()):
+            assert time.monotonic() < deadline, "it did not happen in time"
+            time.sleep(0.005)
+        return found
+
+    return wait
+
+
+@pytest.fixture
+def http() -> Callable[[str], tuple[int, str]]:
+    """GETs a URL: status and text."""
+
+    def get(url: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(url, timeout=WAIT) as reply:
+                return reply.status, reply.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    return get

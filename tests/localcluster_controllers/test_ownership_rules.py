@@ -30,8 +30,12 @@ def obj(
         {"apiVersion": "v1", "kind": "K", "name": uid, "uid": uid, "blockOwnerDeletion": block} for uid in owners
     ]
     metadata: dict[str, Any] = {
-        "name": name, "uid": name, "resourceVersion": "1", "finalizers": list(finalizers), "ownerReferences": references,
-    }  # fmt: skip
+        "name": name,
+        "uid": name,
+        "resourceVersion": "1",
+        "finalizers": list(finalizers),
+        "ownerReferences": references,
+    }
     if deleting:
         metadata["deletionTimestamp"] = "2027-01-15T08:00:00Z"
     return Object.from_dict({"apiVersion": "v1", "kind": "K", "metadata": metadata})
