@@ -291,10 +291,10 @@ class Manager:
         return []
 
     def _gate(self) -> None:
-        if self._abandoned.is_set():
-            raise Cancelled("the manager has stopped without waiting any longer")
         if self._campaign is not None:
             self._campaign.guard()
+        if self._abandoned.is_set():
+            raise Cancelled("the manager has stopped without waiting any longer")
 
     def _failed(self, name: str, error: BaseException) -> None:
         failure = RunnableFailed(name, error)
