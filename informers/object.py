@@ -92,7 +92,7 @@ class ObjectSource:
     def __init__(self, api_version: str = "", kind: str = "", cache: MemberCache | None = None) -> None:
         self.api_version = api_version
         self.kind = kind
-        self.cache = cache or MemberCache()
+        self.cache = MemberCache() if cache is None else cache
 
     def defaults(self) -> dict[str, str]:
         """The members that bytes without them are completed with."""
@@ -225,8 +225,9 @@ class Object(msgspec.Struct, Mapping[str, Any], metaclass=_ObjectMeta, frozen=Tr
             kind = f"{self.api_version} {self.kind}".strip()
         except MalformedObjectError:
             kind = ""
+        name = f" {self.key}" if self.key.name else ""
         version = f" @{self.resource_version}" if self.resource_version else ""
-        return f"<{kind or 'Object'} {self.key}{version}>"
+        return f"<{kind or 'Object'}{name}{version}>"
 
     def __copy__(self) -> Object:
         return self

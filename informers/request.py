@@ -79,6 +79,8 @@ class Request:
     body: bytes | None = None
     content_type: str = "application/json"
     accept: str = "application/json"
+    about: ObjectKey | None = None
+    """The object that a create is about, whose name is in the body only."""
 
     @property
     def method(self) -> str:
@@ -93,7 +95,7 @@ class Request:
     @property
     def key(self) -> ObjectKey | None:
         """The object that the request is about, if it is one."""
-        return ObjectKey(self.namespace, self.name) if self.name else None
+        return ObjectKey(self.namespace, self.name) if self.name else self.about
 
     @property
     def resource(self) -> str:

@@ -82,7 +82,7 @@ class Resource:
         self._backend = backend
         self._wanted = {"kind": kind} if kind else {"plural": plural}
         self._timeout = timeout
-        self._cache = cache or MemberCache()
+        self._cache = MemberCache() if cache is None else cache
         self._managed_fields = managed_fields
         self._info: ResourceInfo | None = None
         self._decoder: ObjectDecoder | None = None
@@ -267,7 +267,7 @@ class Resource:
         budget = self._budget(timeout)
         info = self.info(timeout=budget())
         key = key_of(obj, info)
-        if not key.name and (subresource or not metadata_of(obj).get("generateName")):
+        if subresource and not key.name:
             raise ValueError("metadata.name is missing")
         request = Request(
             "create",
@@ -277,6 +277,7 @@ class Resource:
             subresource or "",
             write_options(dry_run, field_manager, field_validation),
             body_of(obj, info, subresource),
+            about=key if key.name else None,
         )
         return self._ask(request, budget)
 
