@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
+from informers.cancellation import Cancellation
 from informers.decoder import ObjectDecoder
 from informers.discovery import Discovery
 from informers.errors import ApiError, KindNotFoundError, MalformedResponseError, NotFoundError
@@ -26,6 +28,10 @@ class HttpBackend:
     def server(self) -> str:
         """See `Backend.server`."""
         return self._transport.server
+
+    def under(self, cancellation: Cancellation) -> AbstractContextManager[None]:
+        """Put this thread's requests, those of discovery too, under a switch that another thread can turn."""
+        return self._transport.under(cancellation)
 
     def _fetch(self, path: str, timeout: float | None) -> bytes:
         return self._transport.call(

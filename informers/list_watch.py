@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from informers.cancellation import Cancellation
 from informers.source import ObjectList, WatchStream
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ __all__ = ["ResourceListWatch"]
 
 
 class ResourceListWatch:
-    """Implements `ListWatch`. Made by `Resource.list_watch`; `description` names it in messages."""
+    """Implements `InterruptibleListWatch`. Made by `Resource.list_watch`; `description` names it in messages."""
 
     def __init__(
         self,
@@ -30,6 +32,21 @@ class ResourceListWatch:
         self._label_selector = label_selector
         self._field_selector = field_selector
         self._metadata_only = metadata_only
+        self._cancellation = Cancellation()
+
+    def for_one_reader(self) -> ResourceListWatch:
+        """The same scope again, to be interrupted without harm to other readers of this one."""
+        return ResourceListWatch(
+            self._resource,
+            namespace=self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            metadata_only=self._metadata_only,
+        )
+
+    def interrupt(self) -> None:
+        """End the requests in flight, and let all later ones fail. Open watches are not touched: close those."""
+        self._cancellation.cancel()
 
     def list(
         self,
@@ -41,17 +58,18 @@ class ResourceListWatch:
         timeout: float | None = None,
     ) -> ObjectList:
         """See `Resource.list`."""
-        return self._resource.list(
-            namespace=self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-            metadata_only=self._metadata_only,
-            resource_version=resource_version,
-            resource_version_match=resource_version_match,
-            limit=limit,
-            continue_=continue_,
-            timeout=timeout,
-        )
+        with self._interruptible():
+            return self._resource.list(
+                namespace=self._namespace,
+                label_selector=self._label_selector,
+                field_selector=self._field_selector,
+                metadata_only=self._metadata_only,
+                resource_version=resource_version,
+                resource_version_match=resource_version_match,
+                limit=limit,
+                continue_=continue_,
+                timeout=timeout,
+            )
 
     def watch(
         self,
@@ -64,18 +82,25 @@ class ResourceListWatch:
         timeout: float | None = None,
     ) -> WatchStream:
         """See `Resource.watch`."""
-        return self._resource.watch(
-            namespace=self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-            metadata_only=self._metadata_only,
-            resource_version=resource_version,
-            timeout_seconds=timeout_seconds,
-            allow_bookmarks=allow_bookmarks,
-            send_initial_events=send_initial_events,
-            resource_version_match=resource_version_match,
-            timeout=timeout,
-        )
+        with self._interruptible():
+            return self._resource.watch(
+                namespace=self._namespace,
+                label_selector=self._label_selector,
+                field_selector=self._field_selector,
+                metadata_only=self._metadata_only,
+                resource_version=resource_version,
+                timeout_seconds=timeout_seconds,
+                allow_bookmarks=allow_bookmarks,
+                send_initial_events=send_initial_events,
+                resource_version_match=resource_version_match,
+                timeout=timeout,
+            )
+
+    def _interruptible(self) -> AbstractContextManager[None]:
+        # A backend that never waits (a store in memory) has nothing to interrupt.
+        under = getattr(self._resource._backend, "under", None)
+        context: AbstractContextManager[None] = nullcontext() if under is None else under(self._cancellation)
+        return context
 
     def __repr__(self) -> str:
         return f"<ResourceListWatch {self.description}>"

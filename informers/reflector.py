@@ -99,7 +99,8 @@ class Reflector:
             raise ValueError(f"resync must not be negative: {resync}")
         config = replace(protocol or ProtocolConfig(), page_size=page_size, prefer_stale=prefer_stale)
         self._random = random or random_module.Random().random
-        self._source = source
+        for_one_reader = getattr(source, "for_one_reader", None)
+        self._source: ListWatch = source if for_one_reader is None else for_one_reader()
         self._sink = sink
         self._resync = resync
         self._request_timeout = request_timeout
@@ -159,6 +160,9 @@ class Reflector:
             self._condition.notify_all()
         if stream is not None:
             stream.close()
+        interrupt = getattr(self._source, "interrupt", None)
+        if interrupt is not None:
+            interrupt()
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait for the threads to end, together at most `timeout` seconds; True if they have."""
@@ -195,6 +199,10 @@ class Reflector:
         """The present state; cheap, from any thread."""
         now, protocol = self._clock.now(), self._protocol
         last = self._last_failure
+        with self._condition:
+            counts = dict(self._counts)
+            if self._stream is not None:
+                counts["unreadable"] += _unreadable(self._stream)
 
         def age(moment: float | None) -> float | None:
             return None if moment is None else max(0.0, now - moment)
@@ -211,7 +219,7 @@ class Reflector:
             snapshots=protocol.snapshots,
             list_bytes=self._list_bytes,
             watch_list=protocol.watch_list,
-            **self._counts,
+            **counts,
         )
 
     @property
@@ -362,6 +370,7 @@ class Reflector:
     def _release(self, stream: WatchStream) -> bool:
         with self._condition:
             self._stream = None
+            self._counts["unreadable"] += _unreadable(stream)
             overdue, self._overdue = self._overdue, False
         stream.close()
         return overdue
@@ -455,3 +464,7 @@ class Reflector:
                 resync()
         except Exception as error:  # noqa: BLE001 - the sink is foreign code
             self._sink_failed("a resync", error)
+
+
+def _unreadable(stream: WatchStream) -> int:
+    return int(getattr(stream, "unreadable", 0))

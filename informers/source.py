@@ -15,7 +15,7 @@ import msgspec
 from informers.key import ObjectKey
 from informers.object import Object
 
-__all__ = ["ListWatch", "ObjectList", "WatchEvent", "WatchStream"]
+__all__ = ["InterruptibleListWatch", "ListWatch", "ObjectList", "WatchEvent", "WatchStream"]
 
 
 class WatchEvent(msgspec.Struct, frozen=True, gc=False):
@@ -51,7 +51,8 @@ class WatchStream(Protocol):
     """An open watch: an iterator of events that ends when the server ends it, or when it is closed.
 
     Raises `ApiError` for an ERROR event, `TransportError` when the connection breaks. `close` may be called from any
-    thread and more than once; it ends a read that blocks, which then raises nothing but StopIteration.
+    thread and more than once; it ends a read that blocks, which then raises nothing but StopIteration. An
+    attribute `unreadable` (int), where there is one, counts events that were left out because they were no objects.
     """
 
     def __iter__(self) -> Iterator[WatchEvent]: ...
@@ -66,7 +67,9 @@ class WatchStream(Protocol):
 class ListWatch(Protocol):
     """Source of a reflector. `timeout` is the total time for a list, or for the opening of a watch.
 
-    An attribute `description` (str), where there is one, names the source in messages.
+    An attribute `description` (str), where there is one, names the source in messages. A method `for_one_reader`,
+    where there is one, gives an `InterruptibleListWatch` of the same scope, so that a reader can be stopped while a
+    request is in flight.
     """
 
     def list(
@@ -89,3 +92,10 @@ class ListWatch(Protocol):
         resource_version_match: str | None = None,
         timeout: float | None = None,
     ) -> WatchStream: ...
+
+
+class InterruptibleListWatch(ListWatch, Protocol):
+    """A source that belongs to one reader and can be taken away from it."""
+
+    def interrupt(self) -> None:
+        """End the requests in flight, and let all later ones fail. From any thread; does not block."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -19,10 +20,19 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 import urllib3
 
+from informers.cancellation import Cancellation
 from informers.config import Endpoint, Source
 from informers.connection import Exchange
 from informers.credentials import Credentials
-from informers.errors import ApiError, ClientClosed, ConfigError, InformersError, RequestError, RequestTimeout
+from informers.errors import (
+    ApiError,
+    ClientClosed,
+    ConfigError,
+    ConnectionReset,
+    InformersError,
+    RequestError,
+    RequestTimeout,
+)
 from informers.key import ObjectKey
 from informers.ratelimit import TokenBucket
 from informers.transport_failures import translate, unexpected_answer
@@ -33,6 +43,7 @@ __all__ = ["Call", "HttpStream", "RequestTrace", "Transport"]
 _log = logging.getLogger(__name__)
 _MAX_ATTEMPTS = 10
 _MIN_RETRY_WAIT = 0.1
+_CANCELLATION_POLL = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +118,7 @@ class Transport:
         self._condition = threading.Condition()
         self._in_flight: set[Exchange] = set()
         self._closed = False
+        self._here = threading.local()  # `cancellation`: the switch that this thread's requests are under
 
     @property
     def server(self) -> str:
@@ -135,6 +147,19 @@ class Transport:
             self._in_flight.discard(stream.exchange)
         stream.exchange.detach()
         stream.response.close()
+
+    @contextmanager
+    def under(self, cancellation: Cancellation) -> Iterator[None]:
+        """Put the requests that this thread makes inside the block under a switch that another thread can turn."""
+        self._here.cancellation = cancellation
+        try:
+            yield
+        finally:
+            self._here.cancellation = None
+
+    def _cancellation(self) -> Cancellation | None:
+        found: Cancellation | None = getattr(self._here, "cancellation", None)
+        return found
 
     def failure(self, raised: Exception, exchange: Exchange, call: Call) -> InformersError:
         """Give the error that stands for what ended an exchange."""
@@ -199,11 +224,17 @@ class Transport:
             self._pause(wait)
 
     def _pause(self, seconds: float) -> None:
-        """Wait, unless the client is closed meanwhile."""
+        """Wait, unless the client is closed or the request cancelled meanwhile."""
+        cancellation = self._cancellation()
         with self._condition:
             until = self._clock.now() + seconds
             while not self._closed and (left := until - self._clock.now()) > 0:
-                self._clock.wait(self._condition, left)
+                if cancellation is None:
+                    self._clock.wait(self._condition, left)
+                elif cancellation.cancelled.is_set():
+                    raise ConnectionReset(f"the request to {self.server} was cancelled", address=self.server)
+                else:  # the switch does not know this condition: look at it now and then
+                    self._clock.wait(self._condition, min(left, _CANCELLATION_POLL))
             self._check_open()
 
     def _check_open(self) -> None:
@@ -219,6 +250,9 @@ class Transport:
         with self._condition:
             self._check_open()
             self._in_flight.add(exchange)
+        cancellation = self._cancellation()
+        if cancellation is not None:
+            cancellation.add(exchange)
         url = endpoint.server + call.path + (f"?{urlencode(call.query)}" if call.query else "")
         started = time.monotonic()
         status: int | None = None
@@ -245,6 +279,8 @@ class Transport:
             error = self.failure(raised, exchange, call)
             raise error from raised
         finally:
+            if cancellation is not None:
+                cancellation.discard(exchange)
             if not kept:
                 exchange.detach()
                 with self._condition:

@@ -370,6 +370,7 @@ class _Stream:
         self._clock = clock
         self._deadline = deadline
         self._bookmarks = bookmarks
+        self.unreadable = 0
         self._events: deque[WatchEvent] = deque()
         self._error: Exception | None = None
         self._ended = False
@@ -379,7 +380,9 @@ class _Stream:
             self._events.append(event)
 
     def push_entry(self, entry: _Entry) -> None:
-        if entry.object is not None:
+        if entry.object is None:
+            self.unreadable += 1
+        else:
             self.push(WatchEvent(entry.type, entry.object))
 
     def compacted(self) -> None:
