@@ -1,6 +1,7 @@
 """Carries out what a reconcile wants done to the children of a job.
 
-Each action is tried, whatever became of the one before. What the API server says is sorted here: that an object is
+Each action is tried, whatever became of the one before; only a cache that turns out to lag stops creating for this
+time. What the API server says is sorted here: that an object is
 gone or has moved on is no failure, since the caches will show it and the next reconcile decides anew; that it refuses
 an object is a problem for the job's conditions; anything else is a failure to be retried.
 """
@@ -46,6 +47,8 @@ def carry_out(
     """Do it, in order; `about` is the job's object, for events. Raises only what says that this run may not act."""
     outcome = Outcome()
     for action in actions:
+        if outcome.behind and isinstance(action, Create):
+            continue  # what looks missing may be there; the next run, with a newer cache, will know
         resource = client.resource(*action.kind)
         try:
             done = _act(action, resource, job, outcome)

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from informers import NotFoundError, Object, ObjectKey
 from informers.errors import ForbiddenError
 from pysedna.api.common import API_VERSION, Base
+from pysedna.controller import Result
 from pysedna.edge import EdgeSink
 from pysedna.jobs import conditions as c
 from pysedna.jobs.actions import POD, Kind
@@ -32,6 +33,9 @@ from pysedna.jobs.status import StatusChange
 from pysedna.jobs.status_writer import write_status
 
 S = TypeVar("S", bound=Base)
+
+# What the caches lack is on its way and wakes us when it comes; asking again costs little and trusts nobody.
+_BEHIND = Result(requeue_after=1.0)
 
 
 class JobReconciler(Generic[S]):
@@ -64,29 +68,30 @@ class JobReconciler(Generic[S]):
         seen = look_up(self._listers.jobs, *key)
         if seen is None:
             self._edge.gone(key)
-            return
+            return None
         job = read_job(seen.to_dict(), self._behaviour.spec)
         if isinstance(job, Problem):
             if seen.deletion_timestamp is None:
                 self._write(run, seen, self._unreadable(seen, job))
-            return
+            return None
         if job.deleting:
-            return
+            return None
         observed = self._observe(job, run)
         if anyone_newer(observed, job) and not self._is_current(job, run):
-            return
+            return _BEHIND
         found = self._gather(job)
         plan = self._behaviour.plan(job, found, observed, self._options)
         outcome = Outcome()
         if plan.actions:
             if not self._is_current(job, run):
-                return
+                return _BEHIND
             outcome = carry_out(plan.actions, client=run.client, recorder=self._recorder, job=job, about=seen)
         problem = combined([*([plan.problem] if plan.problem else []), *outcome.problems])
         self._write(run, seen, self._status(job, observed, problem, outcome))
         self._edge.present(seen, self._behaviour.nodes(job, observed))
         if outcome.failures:
             raise ChildrenNotWritten(f"{job.kind} {key}", outcome.failures)
+        return _BEHIND if outcome.behind else None
 
     def _observe(self, job: Job[S], run: Run) -> Observed:
         index = owner_index(job.kind)
@@ -134,8 +139,11 @@ class JobReconciler(Generic[S]):
     def _is_current(self, job: Job[S], run: Run) -> bool:
         """Whether the job in hand is the one at the server: the same object and spec, neither being deleted nor
         over."""
-        live = self._read((API_VERSION, job.kind), ObjectKey(job.namespace, job.name), run)
-        if live is None or live.uid != job.uid or live.generation != job.generation or live.deletion_timestamp:
+        try:
+            live = run.client.resource(API_VERSION, job.kind).get(ObjectKey(job.namespace, job.name))
+        except NotFoundError:
+            return False
+        if live.uid != job.uid or live.generation != job.generation or live.deletion_timestamp:
             return False
         status: Mapping[str, Any] = live.to_dict().get("status") or {}
         return self._behaviour.over(status.get("conditions") or ()) == self._behaviour.over(job.conditions)

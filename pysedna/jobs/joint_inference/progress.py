@@ -58,10 +58,9 @@ def status(
 
 def _judge(job: InferenceService, kind: str, live: Mapping[str, Object], pods: Sequence[Object]) -> _Worker:
     found = live.get(names.deployment_name(job.name, kind))
-    digest = worker_hash(job.spec, kind)
     if found is None or found.deletion_timestamp is not None:
         return _Worker(kind, False, None)
-    current = labels.spec_hash_of(found, job.kind) == digest
+    digest = labels.spec_hash_of(found, job.kind)
     troubles = [
         (trouble.reason, trouble.message)
         for pod in pods
@@ -69,11 +68,11 @@ def _judge(job: InferenceService, kind: str, live: Mapping[str, Object], pods: S
         and labels.spec_hash_of(pod, job.kind) == digest
         and (trouble := pod_trouble(pod)) is not None
     ]
-    stuck = deployments.trouble(found) if current else None
+    stuck = deployments.trouble(found)
     if stuck is not None:
         troubles.append((stuck[0], f"Deployment {found.name}: {stuck[1]}"))
     said = (troubles[0][0], "; ".join(message for _, message in troubles)) if troubles else None
-    return _Worker(kind, current and deployments.available(found), said)
+    return _Worker(kind, digest == worker_hash(job.spec, kind) and deployments.available(found), said)
 
 
 def _running(conditions: Sequence[c.Condition], workers: Sequence[_Worker], now: str) -> list[c.Condition]:
