@@ -67,6 +67,10 @@ class History:
         found = [obj for (of_kind, _), obj in self._live.items() if of_kind == kind and _carries(obj, labels)]
         return sorted(found, key=lambda obj: obj.name)
 
+    def all_live(self) -> list[Object]:
+        """The objects of every kind that exist."""
+        return list(self._live.values())
+
     def mark(self) -> int:
         """A point in time for `since`."""
         return len(self.sightings)
@@ -93,14 +97,16 @@ class History:
 
 
 def worker_place(pod: Object) -> Hashable | None:
-    """What only one pod may be at a time: a job and a worker name, and for a Deployment's pods their template too.
+    """What only one pod may be at a time: a job and a worker name, and for a Deployment's pods their ReplicaSet too.
 
     It deliberately does not use the pod's name, which could never exist twice. None for a pod that is no worker.
     """
-    owner = next((uid for kind in JOB_KINDS if (uid := pod.labels.get(f"{kind}.sedna.io/uid"))), None)
-    if owner is None:
+    job = next((uid for kind in JOB_KINDS if (uid := pod.labels.get(f"{kind}.sedna.io/uid"))), None)
+    if job is None:
         return None
-    return owner, environment(pod).get("WORKER_NAME"), pod.labels.get("pod-template-hash")
+    # A new template, or a new Deployment, brings a ReplicaSet whose pod may start while the old one is on its way out.
+    replica_set = pod.controller.uid if pod.controller and pod.controller.kind == "ReplicaSet" else None
+    return job, environment(pod).get("WORKER_NAME"), replica_set
 
 
 def is_running(pod: Object) -> bool:
@@ -115,9 +121,8 @@ def phase(pod: Object) -> str:
 
 def _leaves_its_place(pod: Object) -> bool:
     # A ReplicaSet replaces a pod as soon as it is asked to stop; a bare worker holds its place until it is gone.
-    return "pod-template-hash" in pod.labels and (
-        pod.deletion_timestamp is not None or phase(pod) in ("Succeeded", "Failed")
-    )
+    of_replica_set = pod.controller is not None and pod.controller.kind == "ReplicaSet"
+    return of_replica_set and (pod.deletion_timestamp is not None or phase(pod) in ("Succeeded", "Failed"))
 
 
 def _carries(obj: Object, labels: Mapping[str, str] | None) -> bool:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from informers import Client, InformersError, Object, Resource, WatchStream
 from informers.errors import GoneError
 from pysedna.demo.errors import StepFailed
-from pysedna.demo.history import History
+from pysedna.demo.history import History, phase
 from workqueue import Clock
 from workqueue.clock import MonotonicClock
 
@@ -122,8 +122,6 @@ class Recorder:
 
 
 def _summary(history: History) -> str:
-    pods = [
-        f"{pod.name} {'leaving' if pod.deletion_timestamp else pod.get('status', {}).get('phase', 'Pending')}"
-        for pod in history.live("Pod")
-    ]
-    return ", ".join(pods) or "no pods"
+    pods = [f"{pod.name} {'leaving' if pod.deletion_timestamp else phase(pod)}" for pod in history.live("Pod")]
+    owned = [f"{obj.kind} {obj.name}" for obj in history.all_live() if obj.owner_references]
+    return ", ".join(pods or owned) or "no pods"

@@ -1,17 +1,15 @@
 """The manager replicas of the demo: processes of their own that elect one leader, so that one can die without warning.
 
-Which one leads is read from the Lease, as anybody would. Their logs go to files; the end of them is shown when a step
-fails.
+Which one leads is read from the Lease, as anybody would. Each logs to a file of its own in the folder given.
 """
 
-import contextlib
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from informers import Client, NotFoundError, Object, ObjectKey
-from pysedna.demo.errors import SetUpFailed, StepFailed
+from pysedna.demo.errors import StepFailed
 
 LEASE = "pysedna-manager"
 # Short enough for a takeover within seconds; the ratios are those of the defaults.
@@ -35,7 +33,7 @@ class Replicas:
     def start(self) -> None:
         """Starts every replica; does not wait for any of them."""
         for name in self._names:
-            with self._log(name).open("wb") as log:
+            with (self._folder / f"{name}.log").open("wb") as log:
                 self._processes[name] = subprocess.Popen(
                     self._command(name), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
                 )
@@ -76,26 +74,10 @@ class Replicas:
         process.kill()
         process.wait()
 
-    def check_alive(self) -> None:
-        """Raises SetUpFailed, with the last line of its log, when a replica has ended by itself."""
-        for name, process in self._processes.items():
-            if process.poll() is not None:
-                lines = self.tail(name, 1)
-                raise SetUpFailed(f"{name} ended with exit code {process.returncode}: {''.join(lines)}")
-
-    def tail(self, name: str, lines: int) -> list[str]:
-        """The last lines of a replica's log."""
-        with contextlib.suppress(OSError):
-            return self._log(name).read_text(errors="replace").splitlines()[-lines:]
-        return []
-
     @property
     def names(self) -> Sequence[str]:
         """The identities of the replicas."""
         return self._names
-
-    def _log(self, name: str) -> Path:
-        return self._folder / f"{name}.log"
 
     def _command(self, name: str) -> list[str]:
         options = {

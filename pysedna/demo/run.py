@@ -6,6 +6,7 @@ before, is removed at the end, also after a failure or Ctrl-C.
 """
 
 import contextlib
+import logging
 import secrets
 import signal
 import tempfile
@@ -62,13 +63,18 @@ def run_demo(options: DemoOptions, console: Console, *, steps: Sequence[Step] = 
     began = clock.now()
     outcomes: list[Outcome] = []
     view = make_view(console, lambda: clock.now() - began, [step.title for step in steps])
-    with _sigterm_as_interrupt(), tempfile.TemporaryDirectory(prefix="pysedna-demo-") as folder:
+    with (
+        _sigterm_as_interrupt(),
+        tempfile.TemporaryDirectory(prefix="pysedna-demo-") as folder,
+        _logs_to(Path(folder) / "cluster.log"),
+    ):
         try:
             with view, contextlib.ExitStack() as stack:
                 story, replicas = _set_up(options, stack, view, Path(folder))
                 outcomes = _play(story, replicas, steps, view)
         except (SetUpFailed, InformersError) as error:
-            console.print(f"The demo could not be set up or cleared up: {error}", style="red", markup=False)
+            failed = f"The demo could not be set up or cleared up: {error}"
+            console.print(failed, style="red", markup=False, highlight=False, soft_wrap=True)
             return 1
         finally:
             if outcomes:
@@ -76,10 +82,12 @@ def run_demo(options: DemoOptions, console: Console, *, steps: Sequence[Step] = 
         if len(outcomes) == len(steps) and all(one.passed for one in outcomes):
             console.print(f"All {len(steps)} steps passed in {clock.now() - began:.1f} s.", highlight=False)
             return 0
-        console.print(f"Step {outcomes[-1].number} failed: {outcomes[-1].text}", style="red", markup=False)
-        for name in replicas.names:
-            console.print(f"Last lines of {name}:", style="bold")
-            console.print("\n".join(replicas.tail(name, LOG_LINES)), markup=False, highlight=False, soft_wrap=True)
+        failed = f"Step {outcomes[-1].number} failed: {outcomes[-1].text}"
+        console.print(failed, style="red", markup=False, highlight=False, soft_wrap=True)
+        for log in sorted(Path(folder).glob("*.log")):
+            console.print(f"Last lines of {log.stem}:", style="bold")
+            lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+            console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
         return 1
 
 
@@ -203,6 +211,20 @@ def _real_nodes(client: Client) -> list[str]:
     if not names:
         raise SetUpFailed(f"{client.server} has no nodes: pods would never run there (see --simulate-nodes)")
     return names
+
+
+@contextlib.contextmanager
+def _logs_to(path: Path) -> Iterator[None]:
+    # What this process logs (the embedded cluster, the simulated nodes) must not break into the live view.
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
 
 
 @contextlib.contextmanager

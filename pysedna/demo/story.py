@@ -91,7 +91,7 @@ def everything_runs(story: Story) -> str:
     story.wait_for("the job's status to count 3 active workers", lambda seen: _active(seen, JOB) == len(WORKERS))
     story.wait_for("the service's status to count 2 active workers", lambda seen: _active(seen, SERVICE) == 2)
     _check_no_surplus(story)
-    return "1 aggregator, 2 trainers, cloud and edge run; both statuses say so"
+    return "1 aggregator, 2 trainers, cloud and edge run, the statuses say so"
 
 
 def trainer_is_deleted(story: Story) -> str:
@@ -121,7 +121,7 @@ def trainer_is_deleted(story: Story) -> str:
     _check_no_surplus(story)
     _check_created(story, mark, {first.name: len(hit)})
     _check_untouched(story, mark, allowed=[first.name])
-    return f"one came back, and again one after two deletes in {took:.2f} s; index, node, dataset kept"
+    return f"each time exactly one came back, in its place (2 deletes in {took:.2f} s)"
 
 
 def service_is_damaged(story: Story) -> str:
@@ -142,7 +142,7 @@ def service_is_damaged(story: Story) -> str:
     _check_no_surplus(story)
     _check_created(story, mark, {name: 1}, kind="Deployment", labels=SERVICE_LABELS)
     _check_untouched(story, mark, allowed_labels=EDGE_LABELS)
-    return "pod and deployment came back once each; the cloud worker kept its pod"
+    return "both came back, once each; the cloud worker kept its pod"
 
 
 def specs_are_edited(story: Story) -> str:
@@ -172,7 +172,7 @@ def specs_are_edited(story: Story) -> str:
         _merge(story, kind, name, {"metadata": {"labels": {"demo.pysedna.io/edited": "yes"}}})
         _settle(story, kind, name)
     _check_untouched(story, mark)
-    return "3 job workers and the edge worker replaced, none runs the old spec; labels and status replace nothing"
+    return "the 4 that must were replaced; labels and status replace nothing"
 
 
 def manager_dies(story: Story) -> str:
@@ -193,7 +193,7 @@ def manager_dies(story: Story) -> str:
     _check_no_surplus(story)
     _check_created(story, mark, {victim.name: 1})
     _check_untouched(story, mark, allowed=[victim.name])
-    return f"{successor} took over from {leader} after {took:.1f} s; only the deleted trainer was created, once"
+    return f"{successor} took over after {took:.1f} s, created only what was missing"
 
 
 def children_are_collected(story: Story) -> str:
@@ -210,14 +210,14 @@ def children_are_collected(story: Story) -> str:
     crowds, gaps = story.recorder.ask(lambda seen: (list(seen.crowds), seen.gaps))
     if crowds:
         raise StepFailed("; ".join(crowds))
-    text = f"{len(children)} children collected, models and datasets kept; at no moment two workers in one place"
+    text = f"{len(children)} children collected; at no moment two workers in one place"
     return text if not gaps else f"{text} (the watch was interrupted {gaps} times)"
 
 
 STEPS = (
-    Step("Apply a job and a service: all their workers run", everything_runs),
-    Step("Delete a trainer pod, then twice more within a second", trainer_is_deleted),
-    Step("Delete a pod of the service, then its edge deployment", service_is_damaged),
+    Step("Apply a job and a service", everything_runs),
+    Step("Delete a trainer, then twice more at once", trainer_is_deleted),
+    Step("Delete a service pod, then a deployment", service_is_damaged),
     Step("Edit the job and the service", specs_are_edited),
     Step("Kill the active manager", manager_dies),
     Step("Delete the job and the service", children_are_collected),
@@ -275,8 +275,7 @@ def _active(seen: History, name: str) -> int | None:
 
 
 def _children(seen: History) -> list[Object]:
-    owned = [obj for kind in CHILD_KINDS for obj in seen.live(kind)]
-    return [obj for obj in owned if obj.owner_references]
+    return [obj for obj in seen.all_live() if obj.owner_references]
 
 
 def _delete_pod(story: Story, name: str) -> set[str]:
@@ -331,17 +330,26 @@ def _check_created(
 def _check_untouched(
     story: Story, mark: int, *, allowed: Sequence[str] = (), allowed_labels: Mapping[str, str] | None = None
 ) -> None:
+    def is_allowed(obj: Object) -> bool:
+        return obj.name in allowed or (allowed_labels is not None and allowed_labels.items() <= obj.labels.items())
+
     def look(seen: History) -> list[str]:
         return [
             f"{kind} {obj.name} was {type.lower()}"
             for kind in CHILD_KINDS
             for type in ("ADDED", "DELETED")
             for obj in seen.since(mark, type, kind)
-            if obj.name not in allowed
-            and not (allowed_labels and all(obj.labels.get(name) == value for name, value in allowed_labels.items()))
+            if not is_allowed(obj)
         ]
 
     touched = story.recorder.ask(look)
+    if not touched:  # the watches may be a moment behind the manager: ask the server what it is about to lose
+        touched = [
+            f"{kind} {obj.name} is leaving"
+            for kind in CHILD_KINDS
+            for obj in story.resource(kind).list(namespace=story.namespace).items
+            if obj.deletion_timestamp and not is_allowed(obj)
+        ]
     if touched:
         raise StepFailed(f"what had to stay as it was did not: {', '.join(touched)}")
 

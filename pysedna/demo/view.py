@@ -18,7 +18,7 @@ from informers import Object
 from pysedna.demo.history import phase
 from pysedna.demo.objects import environment
 
-PLAIN_WIDTH = 140
+PLAIN_WIDTH = 130
 NOTES_SHOWN = 6
 
 

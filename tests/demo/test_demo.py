@@ -7,9 +7,9 @@ import sys
 import pytest
 
 STEPS = (
-    "Apply a job and a service: all their workers run",
-    "Delete a trainer pod, then twice more within a second",
-    "Delete a pod of the service, then its edge deployment",
+    "Apply a job and a service",
+    "Delete a trainer, then twice more at once",
+    "Delete a service pod, then a deployment",
     "Edit the job and the service",
     "Kill the active manager",
     "Delete the job and the service",

@@ -31,6 +31,11 @@ def pod(
 LEAVING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
+def of_replica_set(uid: str) -> dict[str, Any]:
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": uid, "controller": True}
+    return {"ownerReferences": [reference]}
+
+
 def test_what_was_added_and_not_deleted_lives() -> None:
     seen = History()
     seen.observe("ADDED", pod("a", "1"), 0.0)
@@ -60,19 +65,19 @@ def test_a_bare_worker_holds_its_place_until_it_is_gone() -> None:
 
 def test_a_deployments_pod_gives_up_its_place_when_it_is_asked_to_stop() -> None:
     seen = History()
-    labels = {"pod-template-hash": "abc"}
-    seen.observe("ADDED", pod("a", "1", labels=labels), 0.0)
-    seen.observe("MODIFIED", pod("a", "1", version=2, labels=labels, **LEAVING), 0.1)
-    seen.observe("ADDED", pod("b", "2", labels=labels), 0.2)
+    owned = of_replica_set("rs-1")
+    seen.observe("ADDED", pod("a", "1", **owned), 0.0)
+    seen.observe("MODIFIED", pod("a", "1", version=2, **owned, **LEAVING), 0.1)
+    seen.observe("ADDED", pod("b", "2", **owned), 0.2)
     assert seen.crowds == []
-    seen.observe("ADDED", pod("c", "3", labels=labels), 0.3)
+    seen.observe("ADDED", pod("c", "3", **owned), 0.3)
     assert len(seen.crowds) == 1
 
 
-def test_old_and_new_template_of_a_deployment_may_overlap() -> None:
+def test_the_pods_of_an_old_and_a_new_replica_set_may_overlap() -> None:
     seen = History()
-    seen.observe("ADDED", pod("a", "1", labels={"pod-template-hash": "old"}), 0.0)
-    seen.observe("ADDED", pod("b", "2", labels={"pod-template-hash": "new"}), 0.1)
+    seen.observe("ADDED", pod("a", "1", **of_replica_set("old")), 0.0)
+    seen.observe("ADDED", pod("b", "2", **of_replica_set("new")), 0.1)
     assert seen.crowds == []
 
 
