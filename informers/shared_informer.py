@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import random as random_module
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from informers.delta_fifo import DeltaFIFO, Deltas, Transform
 from informers.errors import FIFOClosed, InformerStopped, SyncError, SyncTimeout, Timeout
@@ -19,9 +19,11 @@ from informers.handlers import EventHandler, Filter, OnAdd, OnDelete, OnEvent, O
 from informers.indexer import NAMESPACE_INDEX, Indexer, IndexerView, IndexFunction, namespace_index
 from informers.key import ObjectKey, as_key
 from informers.lister import Lister
+from informers.news import News
 from informers.object import Object
 from informers.protocol import ProtocolConfig, is_older
 from informers.reflector import Reflector
+from informers.sink import QueueSink
 from informers.source import ListWatch
 from informers.status import InformerStatus
 from workqueue.clock import Clock, MonotonicClock
@@ -31,31 +33,6 @@ __all__ = ["SharedInformer"]
 _log = logging.getLogger(__name__)
 
 _MIN_RESYNC = 1.0
-
-
-class _Sink:
-    """A source's end of the queue; remembers up to which version everything has been queued."""
-
-    def __init__(self, fifo: DeltaFIFO, namespace: str | None) -> None:
-        self._fifo = fifo
-        self._namespace = namespace
-        self.version = ""
-
-    def add(self, obj: Object) -> None:
-        self._fifo.add(obj)
-        self.version = obj.resource_version
-
-    def update(self, obj: Object) -> None:
-        self._fifo.update(obj)
-        self.version = obj.resource_version
-
-    def delete(self, obj: Object) -> None:
-        self._fifo.delete(obj)
-        self.version = obj.resource_version
-
-    def replace(self, objs: Iterable[Object], resource_version: str = "", *, keep: Iterable[ObjectKey] = ()) -> None:
-        self._fifo.replace(objs, resource_version, namespace=self._namespace, keep=keep)
-        self.version = resource_version
 
 
 class SharedInformer:
@@ -100,7 +77,7 @@ class SharedInformer:
             namespaces=by_namespace or (),
             clock=self._clock,
         )
-        self._sinks = {namespace: _Sink(self._fifo, namespace) for namespace in sources}
+        self._sinks = {namespace: QueueSink(self._fifo, namespace) for namespace in sources}
         self._reflectors = {
             namespace: Reflector(
                 each,
@@ -124,9 +101,7 @@ class SharedInformer:
         self._running = False
         self._stopped = False
         self._thread: threading.Thread | None = None
-        # For those who wait; the number spares everybody else the lock.
-        self._news = threading.Condition()
-        self._waiters = 0
+        self._news = News(self._clock)
         self._time_travel = 0
         self._unreadable = 0
         self._internal_errors = 0
@@ -241,7 +216,7 @@ class SharedInformer:
         self._fifo.close()
         for registration in registrations:
             registration.end("the informer was stopped")
-        self._notify()
+        self._news.tell()
 
     # ---- waiting
 
@@ -303,26 +278,19 @@ class SharedInformer:
         self._wait(gone, timeout, f"the deletion of {key}")
 
     def _wait(self, done: Callable[[], bool], timeout: float | None, what: str) -> None:
-        deadline = None if timeout is None else self._clock.now() + timeout
-        with self._news:
-            self._waiters += 1
-            try:
-                while not done():
-                    if self._stopped:
-                        raise InformerStopped(f"informer of {self.name} was stopped while waiting for {what}")
-                    left = None if deadline is None else deadline - self._clock.now()
-                    if left is not None and left <= 0:
-                        raise Timeout(f"{self.name}: waited {timeout:g} s for {what}: {self._sync_reason()}")
-                    self._clock.wait(self._news, left)
-            finally:
-                self._waiters -= 1
+        def done_or_stopped() -> bool:
+            if done():
+                return True
+            if self._stopped:
+                raise InformerStopped(f"informer of {self.name} was stopped while waiting for {what}")
+            return False
 
-    def _notify(self) -> None:
-        if self._waiters:
-            with self._news:
-                self._news.notify_all()
+        try:
+            self._news.wait(done_or_stopped, timeout)
+        except Timeout:
+            raise Timeout(f"{self.name}: waited {timeout:g} s for {what}: {self._sync_reason()}") from None
 
-    def _sink_of(self, key: ObjectKey) -> _Sink:
+    def _sink_of(self, key: ObjectKey) -> QueueSink:
         sink = self._sinks.get(None) or self._sinks.get(key.namespace)
         if sink is None:
             watched = ", ".join(str(namespace) for namespace in self._sinks)
@@ -388,7 +356,7 @@ class SharedInformer:
         # Called when everything up to the reflector's version has been queued, bookmarks included.
         self._sinks[namespace].version = self._reflectors[namespace].resource_version
         self._check_synced()
-        self._notify()
+        self._news.tell()
 
     def _poisoned(self, key: ObjectKey, error: Exception) -> None:
         self._unreadable += 1
@@ -414,7 +382,7 @@ class SharedInformer:
                 self._internal_errors += 1
                 _log.exception("%s: internal error while applying changes", self.name)
             self._check_synced()
-            self._notify()
+            self._news.tell()
             self._resync_due()
 
     def _process(self, batch: Sequence[Deltas], is_initial: bool) -> None:

@@ -153,7 +153,7 @@ def test_waiting_ends_when_the_informer_is_stopped(source, informers, pod):
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    while not informer._waiters:
+    while not informer._news.waiters:
         time.sleep(0)
     informer.stop(10)
     waiting.join(10)

@@ -59,9 +59,9 @@ def test_the_cache_is_ahead_of_the_handler(source, informers, pod):
         if event.type is EventType.DELETE:
             done.set()
 
-    informer.add_event_handler(on_event=on_event)
+    registration = informer.add_event_handler(on_event=on_event)
     informer.start()
-    informer.wait_for_sync(10)
+    registration.wait_for_sync(10)
     source.delete("ns/a")
     assert done.wait(10)
     assert seen == [True, True, True]
@@ -397,5 +397,12 @@ def test_several_namespaces_fill_one_cache(informers, pod, recorder):
     informer.wait_for(sources["two"].add(pod("b", namespace="two")), 10)
     with pytest.raises(ValueError, match="outside the namespaces"):
         informer.wait_for(pod("x", 1, "u", namespace="three"), 0)
+
+
+def test_a_cluster_scoped_kind_by_namespaces_is_said_to_be_a_mistake(informers, pod):
+    informer = informers({name: FakeListWatch([pod("node", namespace="")]) for name in ("one", "two")})
+    informer.start()
+    with pytest.raises(SyncTimeout, match="node is cluster scoped: ask for this kind with namespace=None"):
+        informer.wait_for_sync(0.2)
 
 
