@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from hypothesis import settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -270,3 +270,48 @@ def test_the_model_finds_an_election_that_is_not_safe() -> None:
     assert world.overlap == 5  # exactly the bound
     world.time_passes(1)
     assert world.overlap == 0
+
+
+TENTHS = st.integers(0, 120).map(lambda tenths: Fraction(tenths, 10))
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    deadline=st.integers(4, 14),
+    rates=st.tuples(st.sampled_from(RATES), st.sampled_from(RATES)),
+    sent=TENTHS,
+    on_the_way=TENTHS,
+    answered_after=TENTHS,
+)
+@example(12, (1 - DRIFT, 1 + DRIFT), Fraction(5), Fraction(0), Fraction(9))
+@example(10, (1 - DRIFT, 1 + DRIFT), Fraction(5), Fraction(0), Fraction(7))
+@example(10, (1 - DRIFT, 1 + DRIFT), Fraction(20), Fraction(0), Fraction(0))
+def test_one_handover_overlaps_no_longer_than_the_bound(
+    deadline: int, rates: tuple[Fraction, Fraction], sent: Fraction, on_the_way: Fraction, answered_after: Fraction
+) -> None:
+    """A leader acquires at 0, renews once with a slow request and a slow answer, and is cut off; a standby polls."""
+    config = Config(15, deadline, 2)
+    world = Election()
+    world.processes = [Process(name, config, rate, 0) for name, rate in zip("ab", rates, strict=True)]
+    leader, standby = world.processes
+    world.whole_attempt(0)
+    applied, answered = sent + on_the_way, sent + on_the_way + answered_after
+    believed_until = led_from = None
+    for tenth in range(600):
+        world.time = Fraction(tenth, 10)
+        if leader.core.term is not None:
+            believed_until = Fraction(leader.core.term.deadline) / leader.rate
+        if world.time == sent and leader.core.leads(world.now(leader)):
+            world.attempt(0)
+        if world.time == applied:
+            world.apply(0, 0)
+        if world.time == answered:
+            world.deliver(0)
+        world.whole_attempt(1)
+        if standby.core.leads(world.now(standby)):
+            led_from = world.time
+            break
+    assert believed_until is not None
+    assert led_from is not None
+    overlap = max(believed_until - led_from, Fraction(0))
+    assert overlap <= config.max_overlap(drift=float(DRIFT)) + 1e-9
