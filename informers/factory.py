@@ -15,6 +15,7 @@ from informers.protocol import ProtocolConfig
 from informers.selectors import FieldSelector, LabelSelector
 from informers.shared_informer import SharedInformer
 from informers.source import ListWatch
+from informers.status import MetricsProvider
 from informers.sync import wait_for_sync
 from workqueue.clock import Clock, MonotonicClock
 
@@ -64,7 +65,7 @@ class SharedInformerFactory:
     """Makes, shares, starts and stops informers. Thread-safe; a context manager that starts and stops.
 
     `namespace` (one, several, or None for all), the selectors and `resync` (seconds, 0: never) are the defaults of
-    the informers made here. `protocol` and `clock` are handed to all of them.
+    the informers made here. `metrics`, `protocol` and `clock` are handed to all of them.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class SharedInformerFactory:
         label_selector: Labels = None,
         field_selector: Fields = None,
         resync: float = 0.0,
+        metrics: MetricsProvider | None = None,
         protocol: ProtocolConfig | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -83,6 +85,7 @@ class SharedInformerFactory:
         self._label_selector = label_selector
         self._field_selector = field_selector
         self._resync = resync
+        self._metrics = metrics
         self._protocol = protocol
         self._clock = clock
         self._lock = threading.Lock()
@@ -200,6 +203,7 @@ class SharedInformerFactory:
             indexers=indexers,
             transform=transform,
             name=_name(key),
+            metrics=self._metrics,
             protocol=self._protocol,
             clock=self._clock,
         )

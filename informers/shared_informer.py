@@ -25,7 +25,7 @@ from informers.protocol import ProtocolConfig, is_older
 from informers.reflector import Reflector
 from informers.sink import QueueSink
 from informers.source import ListWatch
-from informers.status import InformerStatus
+from informers.status import InformerStatus, MetricsProvider
 from workqueue.clock import Clock, MonotonicClock
 
 __all__ = ["SharedInformer"]
@@ -41,8 +41,8 @@ class SharedInformer:
     `source` is a `ListWatch`, or several by namespace that fill one cache. `resync` is the default period, in seconds,
     after which handlers are shown every object again (0: never). `indexers` are index functions by name; "namespace"
     is always there. `transform` is applied to each object before it is cached; it must be cheap and keep the key.
-    `protocol` has the knobs of list and watch, `request_timeout` bounds one list page or the opening of a watch.
-    `clock` and `random` (numbers from [0, 1)) are for tests.
+    `name` is for messages, threads and `metrics`. `protocol` has the knobs of list and watch, `request_timeout` bounds
+    one list page or the opening of a watch. `clock` and `random` (numbers from [0, 1)) are for tests.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class SharedInformer:
         indexers: Mapping[str, IndexFunction] | None = None,
         transform: Transform | None = None,
         name: str = "",
+        metrics: MetricsProvider | None = None,
         protocol: ProtocolConfig | None = None,
         request_timeout: float = 60.0,
         clock: Clock | None = None,
@@ -107,6 +108,8 @@ class SharedInformer:
         self._internal_errors = 0
         self._index_errors: dict[str, int] = {}
         self._last_index_error = ""
+        if metrics is not None:
+            metrics.informer(self.status)
 
     # ---- handlers
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from informers.handlers import HandlerStatistics
 from informers.reflector import ReflectorStatus
 
-__all__ = ["InformerStatus"]
+__all__ = ["InformerStatus", "MetricsProvider"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +37,10 @@ class InformerStatus:
     sources: tuple[ReflectorStatus, ...]
     handlers: tuple[HandlerStatistics, ...]
     unfinished: tuple[str, ...]
+
+
+class MetricsProvider(Protocol):
+    """What an informer registers with when it is made."""
+
+    def informer(self, status: Callable[[], InformerStatus]) -> None:
+        """Start reporting an informer. `status` is its method: keep it weakly or not for long."""
