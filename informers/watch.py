@@ -44,7 +44,7 @@ class Dechunker:
                 end = min(at + self._left, len(data))
                 self._left -= end - at
                 # the last two bytes of what is left are the line end, of which a part may have come
-                found.append(data[at : end - max(0, 2 - self._left)])
+                found.append(data[at : max(at, end - max(0, 2 - self._left))])
                 at = end
                 continue
             end = data.find(b"\n", at)

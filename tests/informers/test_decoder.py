@@ -129,7 +129,7 @@ def test_an_unreadable_event_is_reported_not_raised(line, key):
 
 @pytest.mark.parametrize("body", [b"", b"{", b"null", b'{"spec":{}}', b"<html>"])
 def test_an_answer_that_is_no_object_is_refused_and_shown(body):
-    with pytest.raises(MalformedResponseError, match="begins|empty"):
+    with pytest.raises(MalformedResponseError, match=r"begins|empty"):
         decoder.object(body)
 
 

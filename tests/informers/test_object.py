@@ -192,8 +192,9 @@ def test_what_does_not_fit_a_type_is_named_with_its_path():
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b"null", b'"x"', b"{}", b'{"metadata":null}', b'{"metadata":{"name":5}}', b'{"metadata":[]}']
-)  # fmt: skip
+    "body",
+    [b"", b"{", b"[]", b"null", b'"x"', b"{}", b'{"metadata":null}', b'{"metadata":{"name":5}}', b'{"metadata":[]}'],
+)
 def test_what_is_no_object_is_refused(body):
     with pytest.raises(MalformedObjectError):
         Object.from_bytes(body)
@@ -209,13 +210,20 @@ def test_what_has_no_json_form_is_refused(value):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("labels", ["a"]), ("generation", "3"), ("finalizers", 5), ("ownerReferences", [{"kind": "Pod"}]), ("creationTimestamp", 5)],
-)  # fmt: skip
+    [
+        ("labels", ["a"]),
+        ("generation", "3"),
+        ("finalizers", 5),
+        ("ownerReferences", [{"kind": "Pod"}]),
+        ("creationTimestamp", 5),
+    ],
+)
 def test_an_accessor_names_the_object_and_the_member_that_is_wrong(name, value):
     obj = Object.from_dict({"metadata": {"name": "x", name: value}})
     attributes = {
-        "ownerReferences": "owner_references", "creationTimestamp": "creation_timestamp",
-    }  # fmt: skip
+        "ownerReferences": "owner_references",
+        "creationTimestamp": "creation_timestamp",
+    }
     with pytest.raises(MalformedObjectError, match="x"):
         getattr(obj, attributes.get(name, name))
 
@@ -285,10 +293,14 @@ def test_threads_may_share_objects_and_their_cache():
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=10,
-)  # fmt: skip
+)
 
 
 @given(st.dictionaries(st.text(max_size=8).filter(lambda name: name != "metadata"), json_values, max_size=4))

@@ -52,11 +52,34 @@ def test_label_selectors_mean_what_kubernetes_means(text, matches):
 @pytest.mark.parametrize(
     "text",
     [
-        "a b", "=a", "a=b c", ",a", "a,", "a,,b", "a in b", "a in (b", "a in (b c)", "a in", "x>y", "x>", "a=b=c", "!",
-        "a/b/c", "-a", "!a=b", "a=" + "x" * 64, "A.B!/x", "x" * 64, "a=b!", "a in (b)c", "(a)", "n>1_0", "n<-1",
+        "a b",
+        "=a",
+        "a=b c",
+        ",a",
+        "a,",
+        "a,,b",
+        "a in b",
+        "a in (b",
+        "a in (b c)",
+        "a in",
+        "x>y",
+        "x>",
+        "a=b=c",
+        "!",
+        "a/b/c",
+        "-a",
+        "!a=b",
+        "a=" + "x" * 64,
+        "A.B!/x",
+        "x" * 64,
+        "a=b!",
+        "a in (b)c",
+        "(a)",
+        "n>1_0",
+        "n<-1",
         "n>99999999999999999999",
     ],
-)  # fmt: skip
+)
 def test_what_does_not_parse_is_refused_with_the_text_shown(text):
     with pytest.raises(SelectorError) as caught:
         LabelSelector.parse(text)
