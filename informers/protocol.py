@@ -5,7 +5,7 @@ A shell (`informers.reflector`) asks `next(now)` for a step, does it, and report
 a watch resumes, when a version has become useless, and when the same question must not be asked again at once.
 
 The rules follow the API concepts page ("Efficient detection of changes", "Streaming lists") and client-go's reflector;
-`docs/` names the places where we differ. Nothing here reads a clock, draws randomness of its own, or blocks.
+`docs/informers.md` has them as a table. Nothing here reads a clock, draws randomness of its own, or blocks.
 """
 
 from __future__ import annotations
