@@ -1,0 +1,111 @@
+"""The story on a cluster that was there before: it passes, and leaves the cluster as it found it."""
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from informers import Client
+from pysedna.api.crds import crds
+from pysedna.localcluster import LocalCluster
+
+DEFINITION = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+
+
+@pytest.fixture
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(nodes=("first", "second")) as running:
+        yield running
+
+
+def start(*words: str, **options: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "pysedna", "demo", *words], stdout=subprocess.PIPE, text=True, **options
+    )
+
+
+def traces(client: Client) -> list[str]:
+    """What a demo would leave behind: definitions, namespaces and nodes of its own."""
+    found = [
+        obj for kind in (DEFINITION, ("v1", "Namespace"), ("v1", "Node")) for obj in client.resource(*kind).list().items
+    ]
+    return sorted(obj.name for obj in found if "sedna" in obj.name)
+
+
+def processes() -> set[str]:
+    """The command lines of managers that run for a demo."""
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    return {line for line in listed.splitlines() if "pysedna manager" in line}
+
+
+@pytest.mark.slow
+def test_it_passes_on_the_nodes_of_a_cluster_and_leaves_no_trace(cluster: LocalCluster) -> None:
+    with start("--kubeconfig", str(cluster.kubeconfig)) as demo:
+        output, _ = demo.communicate(timeout=100)
+    assert demo.returncode == 0, output
+    assert traces(cluster.client) == []
+
+
+@pytest.mark.slow
+def test_it_brings_its_nodes_where_there_are_none_and_takes_them_away() -> None:
+    with LocalCluster(nodes=()) as cluster:
+        with start("--kubeconfig", str(cluster.kubeconfig), "--simulate-nodes") as demo:
+            output, _ = demo.communicate(timeout=100)
+        assert demo.returncode == 0, output
+        assert traces(cluster.client) == []
+
+
+def test_a_cluster_without_nodes_is_told_what_would_help() -> None:
+    with LocalCluster(nodes=()) as cluster:
+        with start("--kubeconfig", str(cluster.kubeconfig)) as demo:
+            output, _ = demo.communicate(timeout=60)
+        assert demo.returncode == 1
+        assert "--simulate-nodes" in output
+        assert traces(cluster.client) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_demo_that_is_stopped_clears_up(cluster: LocalCluster, number: signal.Signals) -> None:
+    before = processes()
+    with start("--kubeconfig", str(cluster.kubeconfig)) as demo:
+        assert demo.stdout is not None
+        assert any("1. Apply" in line for line in demo.stdout)
+        demo.send_signal(number)
+        demo.communicate(timeout=60)
+    assert demo.returncode == 130
+    assert processes() <= before
+    assert traces(cluster.client) == []
+
+
+def test_definitions_that_were_there_before_stay(cluster: LocalCluster) -> None:
+    cluster.install_crds(crds())
+    before = traces(cluster.client)
+    with start("--kubeconfig", str(cluster.kubeconfig), "--step-timeout", "0") as demo:
+        demo.communicate(timeout=60)
+    assert demo.returncode == 1
+    assert traces(cluster.client) == before != []
+
+
+def test_in_a_terminal_it_draws(cluster: LocalCluster) -> None:
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-m", "pysedna", "demo", "--kubeconfig", str(cluster.kubeconfig), "--step-timeout", "3"]
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"}
+    with subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as demo:
+        os.close(theirs)
+        seen = b""
+        while b"surface-defects-train-1" not in seen or b"Running" not in seen:
+            seen += os.read(ours, 65536)
+        demo.send_signal(signal.SIGINT)
+        try:
+            while True:
+                seen += os.read(ours, 65536)
+        except OSError:
+            pass  # the other end is closed: the demo has ended
+    os.close(ours)
+    assert re.search(rb"\x1b\[\d*A", seen), "the picture is drawn over"
+    assert demo.returncode == 130
