@@ -1,0 +1,49 @@
+"""How long a reflector waits, and what errors mean to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from informers.backoff import Backoff, BackoffConfig
+from informers.errors import ApiError, ConnectionReset, InternalError, ServerTimeoutError, UnauthorizedError
+from informers.failure import FailureKind, classify
+
+
+def test_the_wait_doubles_from_base_to_cap_and_stays_there():
+    backoff = Backoff(BackoffConfig(), random=lambda: 0.0)
+    assert [backoff.next(0) for _ in range(8)] == [0.8, 1.6, 3.2, 6.4, 12.8, 15, 15, 15]
+    backoff = Backoff(BackoffConfig(), random=lambda: 0.999999)
+    waits = [backoff.next(0) for _ in range(2000)]
+    assert waits[0] == pytest.approx(1.6, rel=1e-3)
+    assert max(waits) <= 30
+
+
+def test_two_quiet_minutes_reset_the_wait():
+    backoff = Backoff(BackoffConfig(), random=lambda: 0.0)
+    for _ in range(5):
+        backoff.next(0)
+    assert backoff.next(119) == 15
+    assert backoff.next(119 + 121) == 0.8
+    assert backoff.failures == 1
+
+
+@pytest.mark.parametrize(("base", "cap"), [(0, 1), (-1, 1), (2, 1)])
+def test_a_backoff_without_sense_is_refused(base, cap):
+    with pytest.raises(ValueError, match="base"):
+        BackoffConfig(base=base, cap=cap)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (UnauthorizedError("no"), FailureKind.UNAUTHORIZED),
+        (ApiError("no", status=418, reason="Teapot"), FailureKind.OTHER),
+        (InternalError("no"), FailureKind.OTHER),
+        (ValueError("no"), FailureKind.OTHER),
+        (ConnectionReset("no"), FailureKind.CONNECTION),
+        (ServerTimeoutError("etcd was slow"), FailureKind.OTHER),
+    ],
+    ids=str,
+)
+def test_errors_are_sorted_by_what_they_mean(error, kind):
+    assert classify(error).kind is kind
