@@ -361,17 +361,13 @@ def test_a_watch_asks_for_a_random_time_between_five_and_ten_minutes():
 # ---- the end of a watch
 
 
-def test_a_watch_that_ended_normally_is_resumed_at_once_without_a_list():
+@pytest.mark.parametrize("event", [None, "11"])
+def test_a_watch_that_ended_normally_is_resumed_at_once_without_a_list(event):
     core = watching("10")
-    core.event(1, "ADDED", "11")
+    if event:
+        core.event(1, "ADDED", event)
     core.closed(300)
-    assert core.next(300) == AskWatch("11", 300, False, None)
-
-
-def test_a_quiet_watch_that_ended_normally_is_resumed_at_once():
-    core = watching("10")
-    core.closed(300)
-    assert core.next(300) == AskWatch("10", 300, False, None)
+    assert core.next(300) == AskWatch(event or "10", 300, False, None)
 
 
 def test_a_very_short_watch_without_events_relists_after_a_wait():
