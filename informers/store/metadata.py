@@ -49,7 +49,10 @@ def for_update(resource: ResourceType, key: ObjectKey, old: Stored, obj: Json, s
     """`obj` as the next state of `old`: preconditions checked, and only what the endpoint may change changed."""
     metadata = _metadata(obj)
     _check_namespace(resource, metadata, key.namespace)
-    if metadata.get("name", key.name) != key.name:
+    if not metadata.get("name"):
+        text = f"the name of the object ({key.name} based on URL) was undeterminable: name must be provided"
+        raise BadRequestError(text)
+    if metadata["name"] != key.name:
         raise BadRequestError(
             f"the name of the object ({metadata['name']}) does not match the name on the URL ({key.name})"
         )

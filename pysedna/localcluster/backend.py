@@ -106,7 +106,7 @@ class Backend:
         target = self.as_served(kind, current)
         target = scale.of(kind, target) if subresource == "scale" else target
         patched = patches.apply(media_type, patch, target)
-        uid = (patched.get("metadata") or {}).get("uid")
+        uid = _metadata(patched).get("uid")
         if uid and uid != current.object["metadata"]["uid"]:
             problem = FieldProblem.invalid("metadata.uid", uid, "field is immutable")
             raise invalid(kind.resource.group, kind.resource.kind, key.name, [problem])
@@ -129,6 +129,8 @@ class Backend:
 
     def bind(self, kind: Kind, key: ObjectKey, binding: Json, options: WriteOptions) -> None:
         """Assigns a pod to a node; raises `ConflictError` if it has one."""
+        if _metadata(binding).get("name") != key.name:
+            raise BadRequestError("name in URL does not match name in Binding object")
         pod = self.store.get(kind.resource, key)
         node = (binding.get("target") or {}).get("name")
         if not node:
@@ -174,8 +176,11 @@ class Backend:
         if found != (kind.api_version, name):
             if kind.custom is not None and found[0] == kind.api_version:
                 problem = FieldProblem.invalid("kind", found[1], f"must be {name}")
-                raise invalid(kind.resource.group, found[1], "", [problem])
+                raise invalid(kind.resource.group, found[1], str(_metadata(body).get("name", "")), [problem])
             version = found[0].rpartition("/")[2]
+            if kind.custom is not None and found[1] == name:
+                text = f"the API version in the data ({found[0]}) does not match the expected API version"
+                raise BadRequestError(f"{text} ({kind.api_version})")
             text = f'{found[1]} in version "{version}" cannot be handled as a {name}: it is {found[0]}, {found[1]}'
             raise BadRequestError(text)
         obj = {**body, "apiVersion": kind.api_version, "kind": name}
@@ -335,6 +340,11 @@ class Backend:
             if not served:
                 raise StateFileError(state.path, f"holds {resource}, which it does not define")
             self.store.restore(served[0].resource, objects)
+
+
+def _metadata(body: Json) -> Json:
+    metadata = body.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def read_json(body: bytes, kind: str) -> Json:

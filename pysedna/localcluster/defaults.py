@@ -121,6 +121,8 @@ def _service(obj: Json) -> Json:
     ports = spec.get("ports")
     if isinstance(ports, list):
         spec["ports"] = [_with(port, protocol="TCP", targetPort=port.get("port")) for port in ports]
+    if spec.get("clusterIP") == "None":
+        spec["clusterIPs"] = ["None"]
     if spec["type"] != "ExternalName":
         spec = _with(spec, ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack", internalTrafficPolicy="Cluster")
     return {**obj, "spec": spec, "status": _with(obj.get("status"), loadBalancer={})}

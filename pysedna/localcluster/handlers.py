@@ -9,7 +9,7 @@ from aiohttp import web
 
 from informers.errors import ApiError, BadRequestError, MethodNotAllowedError, UnsupportedMediaTypeError
 from informers.key import ObjectKey
-from informers.store import DeleteOptions, Json, Stored, Watch
+from informers.store import DeleteOptions, FieldProblem, Json, Stored, Watch, invalid
 from informers.store.failures import no_such_resource
 from pysedna.localcluster import patches, scale
 from pysedna.localcluster.backend import Backend, WriteOptions, read_json
@@ -238,11 +238,15 @@ def _json_body(request: web.Request, body: bytes, kind: str) -> Json:
 
 def _write_options(query: Mapping[str, str]) -> WriteOptions:
     dry_run = query.get("dryRun", "")
+    problems = []
     if dry_run not in ("", "All"):
-        raise BadRequestError(f'Invalid value: "{dry_run}": dryRun supports "All" only')
+        problems.append(FieldProblem.unsupported("dryRun", dry_run, ["All"]))
     validation = query.get("fieldValidation", "")
-    if validation not in ("", "Ignore", "Warn", "Strict"):
-        raise BadRequestError(f'Invalid value: "{validation}": fieldValidation is Ignore, Warn or Strict')
+    choices = ("", "Ignore", "Strict", "Warn")
+    if validation not in choices:
+        problems.append(FieldProblem.unsupported("fieldValidation", validation, choices))
+    if problems:
+        raise invalid("meta.k8s.io", "CreateOptions", "", problems)
     return WriteOptions(dry_run == "All", validation == "Strict", validation == "Ignore")
 
 

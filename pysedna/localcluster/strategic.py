@@ -67,16 +67,15 @@ def merge(target: Json, patch: Json) -> Json:
         else:
             result[name] = value
     for name, order in patch.items():
-        if name.startswith(_ORDER):
-            field = name.removeprefix(_ORDER)
-            if field in result:
-                result[field] = _ordered(field, result[field], order)
+        field = name.removeprefix(_ORDER)
+        if field != name and field in result:
+            result[field] = _ordered(field, result[field], order, target.get(field) or [])
     return result
 
 
 def _merged_list(field: str, current: list[Any], patch: list[Any]) -> list[Any]:
     if field in _SETS:
-        return [*current, *(item for item in patch if item not in current)]
+        return _ordered(field, [*current, *(item for item in patch if item not in current)], patch, current)
     key = _merge_key(field, [*current, *patch])
     if key is None or any(not isinstance(item, dict) for item in patch):
         return [_plain(item) for item in patch]
@@ -93,7 +92,7 @@ def _merged_list(field: str, current: list[Any], patch: list[Any]) -> list[Any]:
             result[matching[0]] = merge(result[matching[0]], item)
         else:
             result.append(_plain(item))
-    return result
+    return _ordered(field, result, patch, current)
 
 
 def _merge_key(field: str, items: list[Any]) -> str | None:
@@ -104,18 +103,26 @@ def _merge_key(field: str, items: list[Any]) -> str | None:
     return MERGE_KEYS.get(field)
 
 
-def _ordered(field: str, items: list[Any], order: list[Any]) -> list[Any]:
-    """The items that `order` names in its order; each other one stays behind the item it followed."""
-    key = None if field in _SETS else _merge_key(field, [*items, *order])
-    wanted = [item.get(key) if key and isinstance(item, dict) else item for item in order]
-    groups: list[tuple[int, list[Any]]] = [(-1, [])]
-    for item in items:
-        name = item.get(key) if key and isinstance(item, dict) else item
-        if name in wanted:
-            groups.append((wanted.index(name), [item]))
-        else:
-            groups[-1][1].append(item)
-    return [item for _, group in sorted(groups, key=lambda each: each[0]) for item in group]
+def _ordered(field: str, items: list[Any], patch: list[Any], server: list[Any]) -> list[Any]:
+    """The merged items as the API server orders them.
+
+    What the patch names keeps the patch's order; another item comes in between only where the server had it before.
+    """
+    key = None if field in _SETS else _merge_key(field, [*items, *patch])
+
+    def identity(item: Any) -> Any:
+        return item.get(key) if key and isinstance(item, dict) else item
+
+    wanted, had = [identity(item) for item in patch], [identity(item) for item in server]
+    named = sorted((item for item in items if identity(item) in wanted), key=lambda item: wanted.index(identity(item)))
+    others = [item for item in items if identity(item) not in wanted]
+    result: list[Any] = []
+    for item in named:
+        name = identity(item)
+        while others and name in had and had.index(identity(others[0])) < had.index(name):
+            result.append(others.pop(0))
+        result.append(item)
+    return result + others
 
 
 def _plain(value: Any) -> Any:

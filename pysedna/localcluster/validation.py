@@ -146,7 +146,11 @@ def _is_qualified(key: str) -> bool:
 
 def _pod(obj: Json, old: Json | None) -> Iterator[FieldProblem]:
     yield from pod_spec_problems(obj["spec"], "spec")
-    if old is not None and _fixed_part(old["spec"]) != _fixed_part(obj["spec"]):
+    if old is None:
+        return
+    tolerations = obj["spec"].get("tolerations") or []
+    added_only = all(each in tolerations for each in old["spec"].get("tolerations") or [])
+    if not added_only or _fixed_part(old["spec"]) != _fixed_part(obj["spec"]):
         yield FieldProblem.forbidden("spec", _POD_IMMUTABLE)
 
 
@@ -183,9 +187,10 @@ def pod_spec_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
 
 def _container_problems(container: Json, path: str, volumes: list[Any]) -> Iterator[FieldProblem]:
     for index, port in enumerate(container.get("ports") or []):
-        number = port.get("containerPort")
-        if not isinstance(number, int) or not 0 < number < 65536:
-            where = f"{path}.ports[{index}].containerPort"
+        number, where = port.get("containerPort"), f"{path}.ports[{index}].containerPort"
+        if not number:
+            yield FieldProblem.required(where)
+        elif not isinstance(number, int) or not 0 < number < 65536:
             yield FieldProblem.invalid(where, number, "must be between 1 and 65535, inclusive")
     for index, variable in enumerate(container.get("env") or []):
         if not variable.get("name"):

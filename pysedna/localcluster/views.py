@@ -46,7 +46,8 @@ class View:
 
     def __post_init__(self) -> None:
         if self.rows_hold not in ("Metadata", "Object", "None"):
-            raise BadRequestError(f"includeObject={self.rows_hold} is not Metadata, Object or None")
+            text = f"includeObject: Invalid value: \"{self.rows_hold}\": must be 'Metadata', 'Object', 'None', or empty"
+            raise BadRequestError(f"Unable to convert to Table as requested: {text}")
 
     def one(self, stored: Stored) -> bytes:
         """The body that shows one object."""

@@ -79,7 +79,7 @@ def test_selectors(api: Api, pod: Callable[..., Json], query: str, expected: lis
         (f"{PODS}?labelSelector=a%3D%3D%3D", 400, "unable to parse requirement"),
         (f"{PODS}?limit=abc", 400, 'strconv.ParseInt: parsing "abc": invalid syntax'),
         (f"{PODS}?resourceVersion=abc", 400, "invalid resource version"),
-        (f"{PODS}?includeObject=Some", 400, "includeObject=Some"),
+        (f"{PODS}?includeObject=Some", 400, "Unable to convert to Table as requested: includeObject"),
         (f"{PODS}/absent", 404, 'pods "absent" not found'),
         (f"{PODS}/absent/scale", 404, "the server could not find the requested resource"),
         ("/api/v1/pods/x", 404, "the server could not find the requested resource"),

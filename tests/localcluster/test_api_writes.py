@@ -53,8 +53,8 @@ def test_generated_names_have_five_characters(api: Api, pod: Callable[..., Json]
         (PODS, {"metadata": {"name": "x"}, "spec": 5}, 400, 'Pod in version "v1" cannot be handled as a Pod'),
         (DEPLOYMENTS, {"metadata": {"name": "x"}, "spec": {"replicas": "two"}}, 400, "Deployment in version"),
         ("/api/v1/namespaces", {"metadata": {"name": "a.b"}}, 422, 'Namespace "a.b" is invalid: metadata.name'),
-        (PODS + "?dryRun=Some", {"metadata": {"name": "x"}}, 400, "Invalid value"),
-        (PODS + "?fieldValidation=Some", {"metadata": {"name": "x"}}, 400, "Invalid value"),
+        (PODS + "?dryRun=Some", {"metadata": {"name": "x"}}, 422, 'CreateOptions.meta.k8s.io "" is invalid: dryRun'),
+        (PODS + "?fieldValidation=Some", {"metadata": {"name": "x"}}, 422, "CreateOptions.meta.k8s.io"),
     ],
 )
 def test_a_create_is_refused(api: Api, path: str, body: object, status: int, message: str) -> None:
@@ -77,7 +77,7 @@ def test_every_fault_is_named_with_its_field(api: Api) -> None:
         ("FieldValueInvalid", "metadata.finalizers[0]"),
         ("FieldValueInvalid", "spec.containers[0].name"),
         ("FieldValueRequired", "spec.containers[0].image"),
-        ("FieldValueInvalid", "spec.containers[1].ports[0].containerPort"),
+        ("FieldValueRequired", "spec.containers[1].ports[0].containerPort"),
         ("FieldValueDuplicate", "spec.containers[2].name"),
         ("FieldValueRequired", "spec.containers[2].image"),
         ("FieldValueNotSupported", "spec.restartPolicy"),
@@ -103,7 +103,8 @@ def test_a_pods_spec_is_fixed_but_for_images_and_tolerations(api: Api, pod: Call
     for patch, status in [
         ({"restartPolicy": "Never"}, 422),
         ({"nodeName": "n"}, 422),
-        ({"tolerations": [{"operator": "Exists"}]}, 200),
+        ({"tolerations": [{"key": "a", "operator": "Exists"}]}, 200),
+        ({"tolerations": [{"key": "b", "operator": "Exists"}]}, 422),
         ({"containers": [{"name": "main", "image": "other"}]}, 200),
     ]:
         content = "application/strategic-merge-patch+json"
@@ -167,7 +168,7 @@ def test_three_kinds_of_patches(api: Api, deployment: Json) -> None:
     containers = [{"name": "side", "image": "s"}]
     patch = {"spec": {"template": {"spec": {"containers": containers}}}}
     patched = api("PATCH", path, patch, content="application/strategic-merge-patch+json").json
-    assert [each["name"] for each in patched["spec"]["template"]["spec"]["containers"]] == ["main", "side"]
+    assert [each["name"] for each in patched["spec"]["template"]["spec"]["containers"]] == ["side", "main"]
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ def test_a_status_is_written_through_its_subresource(api: Api, pod: Callable[...
         patch = {"status": {"phase": "Running", "conditions": [{"type": condition, "status": "True"}]}}
         assert api("PATCH", f"{PODS}/p/status", patch, content=content).status == 200
     status = api.get(f"{PODS}/p/status").json["status"]
-    assert (status["phase"], [each["type"] for each in status["conditions"]]) == ("Running", ["A", "B"])
+    assert (status["phase"], [each["type"] for each in status["conditions"]]) == ("Running", ["B", "A"])
 
 
 def test_scale_shows_and_sets_the_replicas(api: Api, deployment: Json) -> None:

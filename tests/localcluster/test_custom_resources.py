@@ -73,9 +73,13 @@ def test_strict_validation_refuses_unknown_fields_and_ignore_is_silent(
     ("change", "status", "message"),
     [
         ({"spec": {}}, 422, 'Widget.ex.io "w" is invalid: spec.size: Required value'),
-        ({"kind": "Gadget"}, 422, 'Gadget.ex.io "" is invalid: kind: Invalid value: "Gadget": must be Widget'),
+        ({"kind": "Gadget"}, 422, 'Gadget.ex.io "w" is invalid: kind: Invalid value: "Gadget": must be Widget'),
         ({"kind": ""}, 400, "the object provided is unrecognized (must be of type Widget): Object 'Kind' is missing"),
-        ({"apiVersion": "ex.io/v2"}, 400, 'Widget in version "v2" cannot be handled as a Widget'),
+        (
+            {"apiVersion": "ex.io/v2"},
+            400,
+            "the API version in the data (ex.io/v2) does not match the expected API version (ex.io/v1)",
+        ),
         ({"metadata": {"name": "W"}}, 422, 'Widget.ex.io "W" is invalid: metadata.name: Invalid value: "W"'),
     ],
 )

@@ -39,7 +39,7 @@ AB = {"containers": [container("a", image="1", env=[{"name": "X", "value": "1"}]
             AB,
             {"containers": [container("b", image="3"), container("c", image="4")]},
             {"containers": [AB["containers"][0], container("b", image="3"), container("c", image="4")]},
-            id="items are merged by key and new ones appended",
+            id="items are merged by key, the server's earlier ones stay in front",
         ),
         pytest.param(
             AB,
@@ -104,6 +104,12 @@ AB = {"containers": [container("a", image="1", env=[{"name": "X", "value": "1"}]
             {"ports": [{"port": 81}, {"port": 80, "$patch": "delete"}]},
             {"ports": [{"port": 81}]},
             id="a service's ports go by port",
+        ),
+        pytest.param(
+            AB,
+            {"containers": [container("c")]},
+            {"containers": [container("c"), *AB["containers"]]},
+            id="new items lead",
         ),
         pytest.param({"a": 1}, {"a": None, "b": {"c": None}}, {"b": {}}, id="null removes"),
     ],
