@@ -103,18 +103,13 @@ def trainer_is_deleted(story: Story) -> str:
     second = _wait_for_worker(story, "train-0", unlike=hit)
     _check_same_place(first, second)
 
-    story.note(f"deleting pod {first.name} twice more")
-    began = story.recorder.seconds()
-    hit |= _delete_pod(story, first.name)
-    try:
-        # Soon enough for the second delete to fall within the second; whatever has the name by then is hit.
-        story.recorder.wait_for("a successor", lambda seen: _replaced(seen, second), 0.7)
-    except StepFailed:
-        story.note("no successor within 0.7 s: deleting the same pod again")
-    hit |= _delete_pod(story, first.name)
-    took = story.recorder.seconds() - began
-    if took >= 1:
-        raise StepFailed(f"the two deletes took {took:.2f} s, they must fall within one second")
+    for _ in range(3):
+        again, took = _delete_twice(story, first.name)
+        hit |= again
+        if took < 1:
+            break
+    else:
+        raise StepFailed(f"this machine is too slow: two deletes took {took:.2f} s, they must fall within one second")
     _wait_for_worker(story, "train-0", unlike=hit)
     _settle(story, "FederatedLearningJob", JOB)
     _check_same_place(first, _wait_for_worker(story, "train-0", unlike=hit))
@@ -288,6 +283,21 @@ def _delete_pod(story: Story, name: str) -> set[str]:
         story.note(f"pod {name} is between two lives")
         return set()
     return {uid}
+
+
+def _delete_twice(story: Story, name: str) -> tuple[set[str], float]:
+    # Returns the uids that were hit, and the seconds from the first delete to the second.
+    story.note(f"deleting pod {name} twice more")
+    old = story.recorder.ask(lambda seen: seen.get("Pod", name))
+    began = story.recorder.seconds()
+    hit = _delete_pod(story, name)
+    try:
+        # Soon enough for the second delete to fall within the second; whatever has the name by then is hit.
+        story.recorder.wait_for("a successor", lambda seen: old is None or _replaced(seen, old), 0.7)
+    except StepFailed:
+        story.note("no successor within 0.7 s: deleting the same pod again")
+    hit |= _delete_pod(story, name)
+    return hit, story.recorder.seconds() - began
 
 
 def _merge(story: Story, kind: str, name: str, patch: Mapping[str, Any]) -> None:
