@@ -54,22 +54,21 @@ class FakeClock:
             sleeper.wake()
 
     def sleepers(self) -> int:
-        """How many wait with a time-out."""
+        """How many wait with a time-out that has not passed."""
         with self._changed:
-            return len(self._sleepers)
+            return self._undue()
 
     def wait_for_sleepers(self, count: int, timeout: float = 10.0) -> None:
         """Block, in real time, until at least `count` wait with a time-out that has not passed.
 
         :raises TimeoutError: they did not within `timeout` real seconds
         """
-
-        def enough() -> bool:
-            return sum(sleeper.deadline > self._now for sleeper in self._sleepers) >= count
-
         with self._changed:
-            if not self._changed.wait_for(enough, timeout):
-                raise TimeoutError(f"{len(self._sleepers)} wait on the fake clock after {timeout} seconds, not {count}")
+            if not self._changed.wait_for(lambda: self._undue() >= count, timeout):
+                raise TimeoutError(f"{self._undue()} wait on the fake clock after {timeout} seconds, not {count}")
+
+    def _undue(self) -> int:
+        return sum(sleeper.deadline > self._now for sleeper in self._sleepers)
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
         """See `workqueue.Clock.wait`."""
