@@ -1,7 +1,7 @@
-"""Metrics of informers, served from a `prometheus_client` registry.
+"""Metrics of informers and of a client's requests, served from a `prometheus_client` registry.
 
-Everything is read from `SharedInformer.status()` when somebody scrapes, so informers pay nothing in between and need no
-thread. `prometheus_client` is imported when a `PrometheusMetricsProvider` is made.
+What concerns informers is read from `SharedInformer.status()` when somebody scrapes, so they pay nothing in between and
+need no thread; requests are counted as they end. `prometheus_client` is imported when one of the classes is made.
 """
 
 from __future__ import annotations
@@ -10,19 +10,69 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from prometheus_client.metrics_core import Metric
 
     from informers.status import InformerStatus
+    from informers.transport import RequestTrace
 
-__all__ = ["PrometheusMetricsProvider"]
+__all__ = ["PrometheusMetricsProvider", "RequestMetrics"]
 
 _Labels = tuple[str, ...]
 
 # A float64 holds 15 digits exactly; client-go shows as many of a version.
 _VERSION_DIGITS = 15
+_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_BYTES = (64.0, 256.0, 512.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0, 16777216.0)
+
+
+class RequestMetrics:
+    """Counts a client's requests: ``Client.from_kubeconfig(on_request=RequestMetrics(registry))``.
+
+    Under client-go's names: `rest_client_requests_total` by `code` (``<error>`` where no answer came), `method` and
+    `host`; `rest_client_request_duration_seconds`, `rest_client_request_size_bytes` and
+    `rest_client_response_size_bytes` by `verb` and `host`. Attempts are counted, so a repeated request counts twice;
+    of a watch, its opening.
+
+    :param registry: where to register; None makes a registry of its own. It is the attribute `registry`.
+    :param then: is called with each trace too, so that requests can also be logged.
+    """
+
+    def __init__(
+        self, registry: CollectorRegistry | None = None, *, then: Callable[[RequestTrace], None] | None = None
+    ) -> None:
+        from prometheus_client import CollectorRegistry, Counter, Histogram
+
+        self.registry = CollectorRegistry() if registry is None else registry
+        self._then = then
+        self._requests = Counter(
+            "rest_client_requests_total",
+            "Number of HTTP requests, partitioned by status code, method, and host.",
+            ["code", "method", "host"],
+            registry=self.registry,
+        )
+        self._seconds, self._sent, self._received = (
+            Histogram(f"rest_client_{name}", text, ["verb", "host"], buckets=buckets, registry=self.registry)
+            for name, text, buckets in (
+                ("request_duration_seconds", "Request latency in seconds.", _SECONDS),
+                ("request_size_bytes", "Request size in bytes.", _BYTES),
+                ("response_size_bytes", "Response size in bytes.", _BYTES),
+            )
+        )
+
+    def __call__(self, trace: RequestTrace) -> None:
+        """Count one attempt; called by the client."""
+        host = urlsplit(trace.url).netloc
+        code = "<error>" if trace.status is None else str(trace.status)
+        self._requests.labels(code, trace.method, host).inc()
+        self._seconds.labels(trace.verb, host).observe(trace.seconds)
+        self._sent.labels(trace.verb, host).observe(trace.sent_bytes)
+        self._received.labels(trace.verb, host).observe(trace.received_bytes)
+        if self._then is not None:
+            self._then(trace)
 
 
 class PrometheusMetricsProvider:
