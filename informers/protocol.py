@@ -231,6 +231,8 @@ class Protocol:
         asked = self._asked
         assert isinstance(asked, AskWatch)
         self._collecting = asked.send_initial_events
+        if not self._collecting:
+            self.failure = None  # overcome; a list only is when it is complete
         self._synthetic = asked.resource_version in _SYNTHETIC_FROM and not asked.send_initial_events
         self._opened_at = self._last_sign = self._last_initial = now
         self._opened_version = self.version

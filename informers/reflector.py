@@ -25,6 +25,7 @@ __all__ = ["Reflector", "ReflectorStatus", "Sink"]
 _log = logging.getLogger(__name__)
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+_REPEAT_LOG = 60.0
 
 
 class Sink(TypingProtocol):
@@ -120,6 +121,7 @@ class Reflector:
         self._counts = dict.fromkeys(("lists", "watches", "events", "failures", "sink_errors", "unreadable"), 0)
         self._list_bytes = 0
         self._last_failure: Failure | None = None
+        self._logged = ("", 0.0)
         self._last_error_at: float | None = None
         self._last_list_at: float | None = None
         self._last_event_at: float | None = None
@@ -423,8 +425,18 @@ class Reflector:
         self._counts["failures"] += 1
         self._last_failure = failure
         self._last_error_at = self._clock.now()
-        _log.log(failure.log_level, "%s: %s", self.name, failure.message)
+        self._log_failure(failure)
         self._changed()
+
+    def _log_failure(self, failure: Failure) -> None:
+        """Log a failure; one that goes on is said once a minute."""
+        now = self._clock.now()
+        message, at = self._logged
+        if failure.message == message and now - at < _REPEAT_LOG:
+            _log.debug("%s: %s", self.name, failure.message)
+            return
+        self._logged = (failure.message, now)
+        _log.log(failure.log_level, "%s: %s", self.name, failure.message)
 
     def _changed(self) -> None:
         if self._on_change is not None:

@@ -14,14 +14,12 @@ from informers.errors import (
     GoneError,
     InternalError,
     InvalidError,
-    KindNotFoundError,
-    NotFoundError,
     ServerTimeoutError,
     ServiceUnavailableError,
     TooManyRequestsError,
 )
 from informers.failure import FailureKind
-from informers.protocol import AskList, AskWatch, Forget, Phase, Protocol, ProtocolConfig, Verdict, Wait
+from informers.protocol import AskList, AskWatch, Phase, Protocol, ProtocolConfig, Verdict, Wait
 
 
 def protocol(**options: object) -> Protocol:
@@ -307,7 +305,7 @@ def test_a_streamed_list_that_expired_is_asked_again_consistently():
     assert core.next(now) == AskWatch("", 300, True, "NotOlderThan")
 
 
-def test_without_the_watch_verb_the_list_says_what_is_missing():
+def test_without_the_watch_verb_it_is_the_list_that_says_what_is_missing():
     core = protocol()
     core.next(0)
     core.failed(0, ForbiddenError("cannot watch"))
@@ -410,6 +408,16 @@ def test_a_watch_that_cannot_be_opened_is_tried_again_without_a_list(error):
     assert now > 0.8
 
 
+def test_a_watch_that_opens_again_has_overcome_the_failure():
+    core = listed("10")
+    core.next(0)
+    core.failed(0, ConnectionRefused("nobody"))
+    assert core.failure.message == "nobody"
+    _, now = next_request(core, 0)
+    core.opened(now)
+    assert core.failure is None
+
+
 def test_429_in_the_stream_waits_and_goes_on():
     core = watching("10")
     core.event(0, "ADDED", "11")
@@ -453,46 +461,3 @@ def test_after_bookmarks_silence_of_three_times_the_longest_gap_reconnects():
 def test_without_a_stream_there_is_no_deadline():
     assert protocol().deadline() is None
     assert listed().deadline() is None
-
-
-# ---- kinds that are not there
-
-
-@pytest.mark.parametrize("error", [NotFoundError("no"), KindNotFoundError("no such kind")], ids=str)
-def test_a_kind_that_does_not_exist_yet_is_waited_for_at_a_bounded_pace(error):
-    core, now = protocol(), 0.0
-    for _ in range(20):
-        before = now
-        step, now = next_request(core, now)
-        assert not isinstance(step, Forget)
-        assert now - before <= 5
-        core.failed(now, error)
-    assert core.failure.kind is FailureKind.NOT_FOUND
-
-
-def test_a_kind_that_stays_away_is_forgotten_once_and_comes_back():
-    core, now, forgotten = watching("10"), 1.0, 0
-    core.failed(now, NotFoundError("no"))
-    while now < 60:
-        step = core.next(now)
-        if isinstance(step, Forget):
-            forgotten += 1
-            assert now >= 10
-        elif isinstance(step, Wait):
-            now += step.seconds
-        else:
-            core.failed(now, NotFoundError("no"))
-    assert forgotten == 1
-    assert core.gone
-    step, now = next_request(core, now)
-    assert isinstance(step, AskList)
-    assert core.page(now, "90", None) is Verdict.SNAPSHOT
-    assert not core.gone
-
-
-def test_404_between_other_failures_forgets_nothing():
-    core, now = watching("10"), 1.0
-    for attempt in range(60):
-        core.failed(now, NotFoundError("no") if attempt % 2 else ConnectionRefused("nobody"))
-        step, now = next_request(core, now)
-        assert not isinstance(step, Forget)

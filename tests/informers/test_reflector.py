@@ -268,6 +268,23 @@ def test_waits_between_failures_run_on_the_clock_and_end_with_stop(store):
     assert "nobody at http://x" in reflector.status().last_error
 
 
+def test_a_failure_that_goes_on_is_logged_once_a_minute(store, caplog):
+    clock = FakeClock()
+    source = FakeListWatch(clock=clock)
+    source.fail_next("watch", ConnectionRefused("nobody at http://x"), times=100)
+    reflector = Reflector(source, store, clock=clock, random=lambda: 0.0)
+    reflector.start()
+    for _ in range(9):  # 0.8 + 1.6 + 3.2 + 6.4 + 12.8 + 4 * 15 s
+        clock.wait_for_sleepers(1)
+        clock.advance(15)
+    clock.wait_for_sleepers(1)
+    assert reflector.stop(10)
+    said = [record for record in caplog.records if record.name == "informers.reflector"]
+    assert reflector.status().failures >= 5
+    assert 2 <= len(said) <= 3
+    assert {record.message for record in said} == {"fake source: nobody at http://x"}
+
+
 # ---- life
 
 
