@@ -6,7 +6,8 @@ Single-threaded like the store: the server calls it on its event loop. Reads go 
 import secrets
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,7 @@ from informers.store import (
     invalid,
     timestamp,
 )
-from pysedna.localcluster import crd, defaults, patches, scale, validation
+from pysedna.localcluster import crd, defaults, patches, scale, tables, validation
 from pysedna.localcluster.errors import StateFileError
 from pysedna.localcluster.kinds import Kind, Kinds, built_in
 from pysedna.localcluster.persistence import StateFile
@@ -96,7 +97,9 @@ class Backend:
     ) -> tuple[Stored, list[str]]:
         if subresource == "scale":
             current = self.store.get(kind.resource, key)
-            return self._write(kind, key, scale.applied(kind, current.object, body), None, options)
+            with readable("Scale"):
+                changed = scale.applied(kind, current.object, body)
+            return self._write(kind, key, changed, None, options)
         return self._write(kind, key, body, subresource, options)
 
     def patch(
@@ -105,7 +108,8 @@ class Backend:
         current = self.store.get(kind.resource, key)
         target = self.as_served(kind, current)
         target = scale.of(kind, target) if subresource == "scale" else target
-        patched = patches.apply(media_type, patch, target)
+        with readable(kind.resource.kind):
+            patched = patches.apply(media_type, patch, target)
         uid = _metadata(patched).get("uid")
         if uid and uid != current.object["metadata"]["uid"]:
             problem = FieldProblem.invalid("metadata.uid", uid, "field is immutable")
@@ -129,10 +133,11 @@ class Backend:
 
     def bind(self, kind: Kind, key: ObjectKey, binding: Json, options: WriteOptions) -> None:
         """Assigns a pod to a node; raises `ConflictError` if it has one."""
-        if _metadata(binding).get("name") != key.name:
+        with readable("Binding"):
+            name, node = binding["metadata"]["name"], (binding.get("target") or {}).get("name")
+        if name != key.name:
             raise BadRequestError("name in URL does not match name in Binding object")
         pod = self.store.get(kind.resource, key)
-        node = (binding.get("target") or {}).get("name")
         if not node:
             raise invalid("", "Binding", key.name, [FieldProblem.required("target.name")])
         name = pod.object["spec"].get("nodeName")
@@ -224,18 +229,16 @@ class Backend:
         name = kind.resource.kind
 
         def prepare(obj: Json, old: Json | None, subresource: str | None) -> Json:
-            if subresource is not None:
-                return obj
-            try:
-                return complete(obj, old)
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
-                # A value of the wrong type somewhere deep in the object; the real server's decoder refuses it.
-                text = f'{name} in version "v1" cannot be handled as a {name}: {type(error).__name__}: {error}'
-                raise BadRequestError(text) from error
+            with readable(name):
+                obj = complete(obj, old) if subresource is None else obj
+                tables.cells(kind, obj, now=0.0)  # what could not be shown later is refused now
+            return obj
 
         def complete(obj: Json, old: Json | None) -> Json:
             if name == "CustomResourceDefinition":
-                return crd.prepare(obj, old, now=timestamp(time.time()))
+                obj = crd.prepare(obj, old, now=timestamp(time.time()))
+                crd.kinds(obj)  # what could not be served later is refused now
+                return obj
             if name == "Namespace" and old is not None:
                 obj = {**obj, "spec": old["spec"]}
             obj = defaults.defaulted(name, obj)
@@ -340,6 +343,16 @@ class Backend:
             if not served:
                 raise StateFileError(state.path, f"holds {resource}, which it does not define")
             self.store.restore(served[0].resource, objects)
+
+
+@contextmanager
+def readable(kind: str) -> Iterator[None]:
+    """Turns the failure of reading a value of the wrong type, deep in an object, into the 400 of a typed decoder."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        text = f'{kind} in version "v1" cannot be handled as a {kind}: {type(error).__name__}: {error}'
+        raise BadRequestError(text) from error
 
 
 def _metadata(body: Json) -> Json:

@@ -12,7 +12,7 @@ from informers.key import ObjectKey
 from informers.store import DeleteOptions, FieldProblem, Json, Stored, Watch, invalid
 from informers.store.failures import no_such_resource
 from pysedna.localcluster import patches, scale
-from pysedna.localcluster.backend import Backend, WriteOptions, read_json
+from pysedna.localcluster.backend import Backend, WriteOptions, read_json, readable
 from pysedna.localcluster.kinds import Kind
 from pysedna.localcluster.views import View, negotiate
 from pysedna.localcluster.watching import Hub, stream
@@ -162,14 +162,14 @@ class Handlers:
     def _delete(self, request: web.Request, target: Target, body: bytes) -> web.Response:
         query = request.query
         given = _json_body(request, body, "DeleteOptions") if body.strip() else {}
-        conditions = given.get("preconditions") or {}
-        grace = given.get("gracePeriodSeconds")
-        options = DeleteOptions(
-            propagation=given.get("propagationPolicy") or query.get("propagationPolicy"),
-            grace_period=grace if grace is not None else _number(query, "gracePeriodSeconds"),
-            uid=conditions.get("uid"),
-            resource_version=conditions.get("resourceVersion"),
-        )
+        with readable("DeleteOptions"):
+            conditions, grace = given.get("preconditions") or {}, given.get("gracePeriodSeconds")
+            options = DeleteOptions(
+                propagation=given.get("propagationPolicy") or query.get("propagationPolicy"),
+                grace_period=_number(query, "gracePeriodSeconds") if grace is None else int(grace),
+                uid=conditions.get("uid"),
+                resource_version=conditions.get("resourceVersion"),
+            )
         dry_run = bool(given.get("dryRun")) or _write_options(query).dry_run
         view = _view(request, target.kind)
         if not target.name:

@@ -211,9 +211,7 @@ def schema() -> Json:
     return widget_schema()
 
 
-@pytest.fixture
-def widgets() -> Json:
-    """A definition of Widgets: the schema above, a status, a scale, two printer columns."""
+def widget_definition() -> Json:
     version = {
         "name": "v1",
         "served": True,
@@ -242,6 +240,18 @@ def widgets() -> Json:
         "metadata": {"name": "widgets.ex.io"},
         "spec": {"group": "ex.io", "scope": "Namespaced", "names": names, "versions": [version]},
     }
+
+
+@pytest.fixture
+def widgets() -> Json:
+    """A definition of Widgets: the schema above, a status, a scale, printer columns, a selectable field."""
+    return widget_definition()
+
+
+@pytest.fixture(scope="session")
+def widgets_json() -> Json:
+    """The same for tests that only read it."""
+    return widget_definition()
 
 
 @pytest.fixture
