@@ -386,7 +386,8 @@ class _Identity(msgspec.Struct, gc=False):
     name: str | None = None
     namespace: str | None = None
     uid: str | None = None
-    resourceVersion: str | None = None  # noqa: N815 - the field's name in the API
+    resourceVersion: str | None = None  # noqa: N815 - the fields' names in the API
+    managedFields: msgspec.Raw = msgspec.Raw()  # noqa: N815
 
 
 decode_identity = msgspec.json.Decoder(_Identity).decode
@@ -402,15 +403,14 @@ def build(
     answers that come in another form than asked (PartialObjectMetadata).
     Raises KeyError without metadata, msgspec.MsgspecError if what identifies the object does not decode.
     """
-    metadata = members["metadata"]
-    if not managed_fields:
-        parts = _decode_members(metadata)
-        if parts.pop("managedFields", None) is not None:
-            metadata = members["metadata"] = msgspec.Raw(_encode(parts))
+    own = decode_identity(members["metadata"])
+    if own.managedFields and not managed_fields:
+        parts = _decode_members(members["metadata"])
+        del parts["managedFields"]
+        members["metadata"] = msgspec.Raw(_encode(parts))
     if drop_kind:
         members.pop("kind", None)
         members.pop("apiVersion", None)
-    own = decode_identity(metadata)
     return Object(
         _encode(members),
         ObjectKey(own.namespace or "", own.name or ""),

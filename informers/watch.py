@@ -35,31 +35,33 @@ class Dechunker:
         self._head = b""
         self.finished = False
 
-    def feed(self, data: bytes) -> bytes:
-        """Take bytes as they come from the socket and give the payload among them."""
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take bytes as they come from the socket and give the pieces of payload among them, most often whole chunks."""
         found: list[bytes] = []
-        at = 0
-        while at < len(data) and not self.finished:
+        at, size = 0, len(data)
+        while at < size and not self.finished:
             if self._left:
-                end = min(at + self._left, len(data))
+                end = min(at + self._left, size)
                 self._left -= end - at
                 # the last two bytes of what is left are the line end, of which a part may have come
-                found.append(data[at : max(at, end - max(0, 2 - self._left))])
+                last = end - 2 if not self._left else max(at, end - max(0, 2 - self._left))
+                if last > at:
+                    found.append(data[at:last])
                 at = end
                 continue
             end = data.find(b"\n", at)
             if end < 0:
                 self._head += data[at:]
                 break
-            self._start_chunk(self._head + data[at:end])
+            self._start_chunk(self._head + data[at:end] if self._head else data[at:end])
             self._head = b""
             at = end + 1
         if len(self._head) > 1024:
             raise ValueError("a chunk without a size")
-        return b"".join(found) if len(found) != 1 else found[0]
+        return found
 
     def _start_chunk(self, head: bytes) -> None:
-        size = int(head.partition(b";")[0].strip() or b"x", 16)
+        size = int(head.partition(b";")[0] if b";" in head else head, 16)
         if size < 0:
             raise ValueError("a chunk of negative size")
         if size:
@@ -76,12 +78,15 @@ class Lines:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take bytes and give the lines that are whole, without their ends; empty ones are left out."""
+        if not self._parts and 0 < data.find(b"\n") == len(data) - 1:
+            return [data]  # one line with its end, which the decoder does not mind: what servers send
         first, newline, rest = data.partition(b"\n")
         self._parts.append(first)
         if not newline:
             return []
         lines = [b"".join(self._parts), *rest.split(b"\n")]
-        self._parts = [lines.pop()]
+        last = lines.pop()
+        self._parts = [last] if last else []
         return [line for line in lines if line]
 
     @property
@@ -189,12 +194,15 @@ class HttpWatchStream:
         data = reader.read1(_PIECE)
         if not data:
             return False
-        if self._chunks is not None:
-            try:
-                data = self._chunks.feed(data)
-            except ValueError as error:
-                raise MalformedResponseError(f"{self._address}: {error} in the stream", verb="watch") from error
-        self._ready.extend(self._lines.feed(data))
+        if self._chunks is None:
+            self._ready.extend(self._lines.feed(data))
+            return True
+        try:
+            pieces = self._chunks.feed(data)
+        except ValueError as error:
+            raise MalformedResponseError(f"{self._address}: {error} in the stream", verb="watch") from error
+        for piece in pieces:
+            self._ready.extend(self._lines.feed(piece))
         return True
 
     def _ended(self) -> None:
