@@ -1,14 +1,14 @@
 """Errors of this package.
 
-    ElectionError
-    ├── ConfigError          durations or names that make no sense or are not safe (also ValueError)
-    ├── AlreadyRunning       `run` was called while it runs
-    ├── NotLeading           an act was about to happen without the right to it (`Leadership.guard`)
-    ├── NotRenewed           the health check: leading, but for too long without a renewal
-    ├── WorkerFailed         the worker raised; its exception is the cause
-    ├── WorkerStuck          the worker did not return in time after it was told to stop
-    └── LockError            an attempt to read or write the lock failed
-        └── LockConflict     the write was refused, and certainly not done: the lock has changed or is gone
+ElectionError
+├── ConfigError          durations or names that make no sense or are not safe (also ValueError)
+├── AlreadyRunning       `run` was called while it runs
+├── NotLeading           an act was about to happen without the right to it (`Leadership.guard`)
+├── NotRenewed           the health check: leading, but for too long without a renewal
+├── WorkerFailed         the worker raised; its exception is the cause
+├── WorkerStuck          the worker did not return in time after it was told to stop
+└── LockError            an attempt to read or write the lock failed
+    └── LockConflict     the write was refused, and certainly not done: the lock has changed or is gone
 """
 
 from __future__ import annotations

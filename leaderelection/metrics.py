@@ -42,13 +42,13 @@ class PrometheusMetricsProvider:
         self.registry = CollectorRegistry() if registry is None else registry
         self._status = Gauge(
             "leader_election_master_status",
-            "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.",
+            "1 if this process leads, 0 if it does not.",
             ["name"],
             registry=self.registry,
         )
         self._slow_path = Counter(
             "leader_election_slowpath",
-            "Total number of slow path exercised in renewing leader leases.",
+            "Renewals for which the lock had to be read first.",
             ["name"],
             registry=self.registry,
         )

@@ -281,11 +281,7 @@ class QueueState(Generic[T]):
             by_age.popleft()
         oldest = by_age[0]
         entry = self._head()
-        if (
-            entry is not oldest
-            and self._since_aged >= AGEING_INTERVAL - 1
-            and now - oldest.ready_at > self._max_age
-        ):
+        if entry is not oldest and self._since_aged >= AGEING_INTERVAL - 1 and now - oldest.ready_at > self._max_age:
             entry = oldest
             self._since_aged = 0
             self._aged += 1

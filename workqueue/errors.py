@@ -1,10 +1,10 @@
 """Errors of this package.
 
-    WorkQueueError
-    ├── ShutDown         nothing is left to hand out, and nothing will come (get, get_batch)
-    ├── Timeout          nothing came in time (also the builtin TimeoutError)
-    ├── NotProcessing    `done` for an item that was not handed out (also ValueError)
-    └── UnknownItem      the item is neither queued nor in process (also KeyError)
+WorkQueueError
+├── ShutDown         nothing is left to hand out, and nothing will come (get, get_batch)
+├── Timeout          nothing came in time (also the builtin TimeoutError)
+├── NotProcessing    `done` for an item that was not handed out (also ValueError)
+└── UnknownItem      the item is neither queued nor in process (also KeyError)
 """
 
 from __future__ import annotations

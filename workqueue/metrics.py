@@ -60,14 +60,14 @@ class PrometheusMetricsProvider:
         self._sources: dict[str, _Source] = {}
         self._queue_duration = Histogram(
             "workqueue_queue_duration_seconds",
-            "How long in seconds an item stays in workqueue before being requested.",
+            "Seconds from when an item was asked for, or due, until it was handed out.",
             ["name"],
             buckets=_BUCKETS,
             registry=self.registry,
         )
         self._work_duration = Histogram(
             "workqueue_work_duration_seconds",
-            "How long in seconds processing an item from workqueue takes.",
+            "Seconds from when an item was handed out until it was done.",
             ["name"],
             buckets=_BUCKETS,
             registry=self.registry,
@@ -84,19 +84,17 @@ class PrometheusMetricsProvider:
         """What a scrape shows beside the durations; called by the registry."""
         from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 
-        depth = GaugeMetricFamily("workqueue_depth", "Current depth of workqueue.", labels=["name"])
-        adds = CounterMetricFamily("workqueue_adds", "Total number of adds handled by workqueue.", labels=["name"])
-        retries = CounterMetricFamily(
-            "workqueue_retries", "Total number of retries handled by workqueue.", labels=["name"]
-        )
+        depth = GaugeMetricFamily("workqueue_depth", "Items ready or with a re-run pending.", labels=["name"])
+        adds = CounterMetricFamily("workqueue_adds", "Times an item became ready or pending.", labels=["name"])
+        retries = CounterMetricFamily("workqueue_retries", "Delayed and rate limited adds.", labels=["name"])
         unfinished = GaugeMetricFamily(
             "workqueue_unfinished_work_seconds",
-            "How many seconds of work is in progress and has not been observed by work_duration.",
+            "Sum of the seconds that the items in process have been in process.",
             labels=["name"],
         )
         longest = GaugeMetricFamily(
             "workqueue_longest_running_processor_seconds",
-            "How many seconds has the longest running processor for workqueue been running.",
+            "Seconds that the item longest in process has been in process.",
             labels=["name"],
         )
         with self._lock:

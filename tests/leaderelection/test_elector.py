@@ -10,7 +10,10 @@ import pytest
 
 from leaderelection import (
     AlreadyRunning,
+    BootClock,
     Config,
+    LeaderElector,
+    Leadership,
     LockError,
     MemoryLock,
     NotLeading,
@@ -19,6 +22,7 @@ from leaderelection import (
     WorkerFailed,
     WorkerStuck,
 )
+from leaderelection.metrics import PrometheusMetricsProvider
 from workqueue.testing import FakeClock
 
 LONG = 20.0
@@ -324,6 +328,27 @@ def test_of_several_candidates_one_leads_at_a_time_and_all_get_their_turn(arena:
     assert lock.record.transitions == 2
 
 
+def test_an_interrupt_stops_the_worker_and_leaves_no_thread(lock: MemoryLock) -> None:
+    class Interrupting(FakeClock):
+        def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
+            if threading.current_thread() is threading.main_thread():
+                raise KeyboardInterrupt
+            return super().wait(condition, timeout)
+
+    seen: list[Leadership] = []
+
+    def work(leadership: Leadership) -> None:
+        seen.append(leadership)
+        leadership.stop.wait(LONG)
+
+    elector = LeaderElector(lock, "a", on_started_leading=work, clock=Interrupting())
+    with pytest.raises(KeyboardInterrupt):
+        elector.run(threading.Event())
+    assert seen[0].stop.is_set()
+    assert not elector.is_leader()
+    assert not [one.name for one in threading.enumerate() if one.name.startswith(("leader", "renewer"))]
+
+
 # -- running again
 
 
@@ -438,8 +463,6 @@ def test_requests_of_a_leader_are_cut_at_its_deadline(arena: Any, clock: FakeClo
 
 
 def test_metrics_show_who_leads_and_slow_renewals(arena: Any, lock: MemoryLock) -> None:
-    from leaderelection.metrics import PrometheusMetricsProvider
-
     provider = PrometheusMetricsProvider()
     one = arena.candidate("a", name="mine", metrics=provider)
 
@@ -462,8 +485,6 @@ def test_metrics_show_who_leads_and_slow_renewals(arena: Any, lock: MemoryLock) 
 
 
 def test_the_real_clock_runs_and_works(lock: MemoryLock) -> None:
-    from leaderelection import BootClock, LeaderElector
-
     assert BootClock().now() <= BootClock().now()
     done = threading.Event()
     elector = LeaderElector(lock, "a", on_started_leading=lambda leadership: done.set())

@@ -98,9 +98,7 @@ def test_a_reading_counts_for_one_wait_only(clock: FakeClock, background: Any) -
     assert result() == 10
 
 
-def test_no_timeout_has_passed_at_once_and_none_waits_for_a_notification(
-    clock: FakeClock, background: Any
-) -> None:
+def test_no_timeout_has_passed_at_once_and_none_waits_for_a_notification(clock: FakeClock, background: Any) -> None:
     condition = threading.Condition()
     assert waiting(clock, condition, 0) is False
     result = background.start(lambda: waiting(clock, condition, None))
