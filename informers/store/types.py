@@ -3,10 +3,10 @@
 All are immutable; the dicts inside them are shared between versions, watchers and callers and must not be changed.
 """
 
-import calendar
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 import orjson
@@ -135,5 +135,5 @@ def timestamp(seconds: float) -> str:
 
 
 def epoch(text: str) -> float:
-    """The inverse of `timestamp`; fractions of a second are dropped."""
-    return float(calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")))
+    """The inverse of `timestamp`; fractions of a second are dropped. Raises ValueError for other texts."""
+    return datetime.fromisoformat(f"{text[:19]}+00:00").timestamp()

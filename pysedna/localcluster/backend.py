@@ -192,7 +192,8 @@ class Backend:
         dropped: list[str] = []
         if kind.custom is None:
             validation.check_shape(name, obj)
-            obj = defaults.without_nulls(obj)
+            if b"null" in orjson.dumps(obj):  # far cheaper than the walk, and nulls are rare
+                obj = defaults.without_nulls(obj)
         else:
             validation.check_metadata(name, obj)
             obj, dropped = kind.custom.schema.prune(obj)
