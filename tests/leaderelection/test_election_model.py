@@ -251,9 +251,9 @@ class UnsafeElection(Election):
 
 
 TestElection = Election.TestCase
-TestElection.settings = settings(max_examples=200, stateful_step_count=60, deadline=None)
+TestElection.settings = settings(max_examples=120, stateful_step_count=60, deadline=None)
 TestUnsafeElection = UnsafeElection.TestCase
-TestUnsafeElection.settings = settings(max_examples=100, stateful_step_count=60, deadline=None)
+TestUnsafeElection.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
 
 
 def test_the_model_finds_an_election_that_is_not_safe() -> None:
@@ -275,7 +275,7 @@ def test_the_model_finds_an_election_that_is_not_safe() -> None:
 TENTHS = st.integers(0, 120).map(lambda tenths: Fraction(tenths, 10))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     deadline=st.integers(4, 14),
     rates=st.tuples(st.sampled_from(RATES), st.sampled_from(RATES)),
