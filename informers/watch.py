@@ -36,7 +36,7 @@ class Dechunker:
         self.finished = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take bytes as they come from the socket and give the pieces of payload among them, most often whole chunks."""
+        """Take bytes as they come from the socket and give the pieces of payload among them, mostly whole chunks."""
         found: list[bytes] = []
         at, size = 0, len(data)
         while at < size and not self.finished:
