@@ -53,8 +53,8 @@ class GarbageCollector:
         self._caches = KindCaches(client, self._observe)
         self._discovery = Discovery(self._caches)
         self._queue: WorkQueue[Item] = WorkQueue("garbage-collector")
-        # Uids that the server has said are gone. A uid never comes back.
-        self._absent: LRUCache[str, bool] = LRUCache(4096)
+        # What the server has said is gone, by uid and the namespace it was looked for in. A uid never comes back.
+        self._absent: LRUCache[tuple[str, str], bool] = LRUCache(4096)
         self._absent_lock = threading.Lock()
 
     def run(self, stop: threading.Event) -> None:
@@ -91,11 +91,12 @@ class GarbageCollector:
     def _observe(self, kind: Kind, event: Event) -> None:
         obj = event.object
         if kind == CRD:
+            self._caches.defined(obj.name, gone=event.new is None)
             self._discovery.ask()
         if event.new is None:
             if not event.final_state_unknown:
                 with self._absent_lock:
-                    self._absent[obj.uid] = True
+                    self._absent[obj.uid, obj.namespace] = True
             for other, dependent in self._caches.dependents(obj.uid):
                 self._look_at(other, dependent)
             self._look_at_waiting_owners(obj)
@@ -104,7 +105,7 @@ class GarbageCollector:
             self._queue.add(Item(kind, obj.key, obj.uid, as_owner=True))
         if event.old is not None and event.old.owner_references != obj.owner_references:
             self._look_at_waiting_owners(event.old)
-        if obj.owner_references and any(self._suspicious(one) for one in obj.owner_references):
+        if obj.owner_references and any(self._suspicious(obj, one) for one in obj.owner_references):
             self._look_at(kind, obj)
 
     def _look_at(self, kind: Kind, obj: Object) -> None:
@@ -117,9 +118,14 @@ class GarbageCollector:
                 kind, owner = found
                 self._queue.add(Item(kind, owner.key, owner.uid, as_owner=True))
 
-    def _suspicious(self, reference: OwnerReference) -> bool:
+    def _suspicious(self, dependent: Object, reference: OwnerReference) -> bool:
+        owner = self._cached_owner(dependent, reference)
+        return owner is None or rules.is_deleted_in_foreground(owner)
+
+    def _cached_owner(self, dependent: Object, reference: OwnerReference) -> Object | None:
+        """The owner as the caches show it. One in another namespace is none: references do not cross namespaces."""
         found = self._caches.by_uid(reference.uid)
-        return found is None or rules.is_deleted_in_foreground(found[1])
+        return found[1] if found is not None and found[1].namespace in ("", dependent.namespace) else None
 
     # What the workers do
 
@@ -153,7 +159,7 @@ class GarbageCollector:
 
     def _as_dependent(self, item: Item) -> None:
         cached = self._caches.by_uid(item.uid)
-        if cached is not None and not any(self._suspicious(one) for one in cached[1].owner_references):
+        if cached is not None and not any(self._suspicious(cached[1], one) for one in cached[1].owner_references):
             return  # while the first caches were filled, its owners were not there yet
         live = self._live(item)
         if live is None:
@@ -196,14 +202,16 @@ class GarbageCollector:
 
     def _owner(self, dependent: Object, reference: OwnerReference) -> rules.Owner:
         """How the owner stands, by the caches if they have it, else by the server."""
-        found = self._caches.by_uid(reference.uid)
-        if found is not None and found[1].namespace in ("", dependent.namespace):
-            return rules.Owner.WAITING if rules.is_deleted_in_foreground(found[1]) else rules.Owner.SOLID
+        cached = self._cached_owner(dependent, reference)
+        if cached is not None:
+            return rules.Owner.WAITING if rules.is_deleted_in_foreground(cached) else rules.Owner.SOLID
         with self._absent_lock:
-            if reference.uid in self._absent and found is None:
+            if any((reference.uid, namespace) in self._absent for namespace in (dependent.namespace, "")):
                 return rules.Owner.ABSENT
         kind = (reference.api_version, reference.kind)
         namespaced = self._caches.is_namespaced(kind)
+        if namespaced is None and self._caches.is_gone(kind):
+            return rules.Owner.ABSENT
         if namespaced is None:
             raise KindNotFoundError(f"owner {reference.kind} {reference.name} is of a kind that is not served")
         if namespaced and not dependent.namespace:
@@ -217,7 +225,7 @@ class GarbageCollector:
             live = None
         if live is None or live.uid != reference.uid:
             with self._absent_lock:
-                self._absent[reference.uid] = True
+                self._absent[reference.uid, dependent.namespace] = True
             return rules.Owner.ABSENT
         return rules.Owner.WAITING if rules.is_deleted_in_foreground(live) else rules.Owner.SOLID
 

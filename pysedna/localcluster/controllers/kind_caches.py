@@ -12,11 +12,13 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from cachetools import LRUCache
+
 from informers import Event, EventType, Object, Reason, SharedInformer
-from informers.errors import InformersError
+from informers.errors import InformersError, NotFoundError
 
 if TYPE_CHECKING:
-    from informers import Client
+    from informers import Client, ResourceInfo
 
 _log = logging.getLogger(__name__)
 Kind = tuple[str, str]
@@ -35,28 +37,66 @@ class KindCaches:
         self._on_event = on_event
         self._lock = threading.Lock()
         self._informers: dict[Kind, SharedInformer] = {}
-        self._namespaced: dict[Kind, bool] = {}
+        self._infos: dict[Kind, ResourceInfo] = {}
+        # Definitions that were seen, those seen to go since the last refresh, and which definition made which kind.
+        self._defined: LRUCache[str, bool] = LRUCache(4096)
+        self._dead: set[str] = set()
+        self._definitions: LRUCache[tuple[str, str], str] = LRUCache(4096)
         self._stopped = False
 
     def refresh(self) -> None:
         """Ask the server for its kinds; start informers of new ones, stop those of kinds that went. Raises
         InformersError.
         """
-        found: dict[Kind, bool] = {}
+        found: dict[Kind, ResourceInfo] = {}
         for info in self._client.resources():
             kind = (info.api_version, info.kind)
             if kind not in _IGNORED and set(info.verbs) >= _NEEDED:
-                found[kind] = info.namespaced
+                found[kind] = info
+        with self._lock:
+            dead, self._dead = self._dead, set()
+            present = list(self._infos.items())
+        for kind, info in present:
+            if _definition(info) in dead:
+                self._retire(kind, gone=True)  # also when a new definition serves it again: these are other objects
+            elif kind not in found:
+                self._consider(kind, info, found.values())
         with self._lock:
             if self._stopped:
                 return
-            fresh = [kind for kind in found if kind not in self._informers]
-            gone = [(kind, self._informers.pop(kind)) for kind in list(self._informers) if kind not in found]
-            self._namespaced = found
-            for kind in fresh:
-                self._informers[kind] = self._make(kind)
-        for kind, informer in gone:
-            self._retire(kind, informer)
+            for kind, info in found.items():
+                self._infos[kind] = info
+                self._definitions[info.group, info.kind] = _definition(info)
+                if kind not in self._informers:
+                    self._informers[kind] = self._make(kind)
+
+    def defined(self, name: str, *, gone: bool) -> None:
+        """A CustomResourceDefinition of that name was seen, or was seen to go."""
+        with self._lock:
+            self._defined[name] = True
+            if gone:
+                self._dead.add(name)
+
+    def is_gone(self, kind: Kind) -> bool:
+        """Whether the kind was defined once and is no more, so that none of its objects can be there. Asks the
+        server.
+        """
+        with self._lock:
+            name = self._definitions.get((kind[0].rpartition("/")[0], kind[1]), "")
+            if name not in self._defined:
+                return False
+        try:
+            self._client.resource(*CRD).get(name)
+        except NotFoundError:
+            return True
+        return False
+
+    def _consider(self, kind: Kind, info: ResourceInfo, served: Iterable[ResourceInfo]) -> None:
+        """A kind is missing from discovery. That may be for a moment only, or for good."""
+        if any((one.group, one.plural) == (info.group, info.plural) for one in served):
+            self._retire(kind, gone=False)  # it is served in another version now
+        elif self.is_gone(kind):
+            self._retire(kind, gone=True)
 
     def wait_for_sync(self, stop: threading.Event) -> bool:
         """Wait until every cache is filled, apart from kinds that go meanwhile. False when `stop` came first."""
@@ -82,19 +122,10 @@ class KindCaches:
         """Whether objects of the kind live in namespaces; None for a kind that the server does not serve."""
         group = kind[0].rpartition("/")[0]
         with self._lock:
-            for (api_version, name), namespaced in self._namespaced.items():
-                if name == kind[1] and api_version.rpartition("/")[0] == group:
-                    return namespaced
+            for info in self._infos.values():
+                if (info.group, info.kind) == (group, kind[1]):
+                    return info.namespaced
         return None
-
-    def kinds(self) -> list[tuple[Kind, bool]]:
-        """The kinds that are cached, and whether they are namespaced."""
-        with self._lock:
-            return list(self._namespaced.items())
-
-    def failures(self) -> list[str]:
-        """What keeps caches from being filled, for messages."""
-        return [informer.status().last_error for informer in self._all() if not informer.has_synced()]
 
     def stop(self, timeout: float) -> None:
         """Stop all informers."""
@@ -115,10 +146,13 @@ class KindCaches:
         informer.start()
         return informer
 
-    def _retire(self, kind: Kind, informer: SharedInformer) -> None:
+    def _retire(self, kind: Kind, *, gone: bool) -> None:
+        with self._lock:
+            informer = self._informers.pop(kind)
+            del self._infos[kind]
         informer.stop(1.0)
-        for obj in informer.lister.list():
-            self._on_event(kind, Event(EventType.DELETE, obj, None, Reason.RELIST, True))
+        for obj in informer.lister.list() if gone else ():
+            self._on_event(kind, Event(EventType.DELETE, obj, None, Reason.RELIST))
 
     def _items(self) -> list[tuple[Kind, SharedInformer]]:
         with self._lock:
@@ -126,6 +160,11 @@ class KindCaches:
 
     def _all(self) -> list[SharedInformer]:
         return [informer for _, informer in self._items()]
+
+
+def _definition(info: ResourceInfo) -> str:
+    """The name that the definition of a custom kind has."""
+    return f"{info.plural}.{info.group}"
 
 
 def _owner_uids(obj: Object) -> Iterable[str]:
