@@ -17,16 +17,7 @@ The caller serialises all calls (one lock or one event loop). Times are epoch se
 from informers.store.failures import FieldProblem, conflict, invalid
 from informers.store.selection import Listing
 from informers.store.store import Store
-from informers.store.types import (
-    DeleteOptions,
-    Deletion,
-    Event,
-    Hooks,
-    Json,
-    ResourceType,
-    Stored,
-    timestamp,
-)
+from informers.store.types import DeleteOptions, Deletion, Event, Hooks, Json, ResourceType, Stored, timestamp
 from informers.store.watch import Watch, WatchItem
 
 __all__ = [

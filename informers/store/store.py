@@ -206,12 +206,7 @@ class Store:
         return self._commit("MODIFIED", table, key, new, old, dry_run)
 
     def delete(
-        self,
-        resource: ResourceType,
-        key: ObjectKey,
-        options: DeleteOptions | None = None,
-        *,
-        dry_run: bool = False,
+        self, resource: ResourceType, key: ObjectKey, options: DeleteOptions | None = None, *, dry_run: bool = False
     ) -> Deletion:
         """Deletes an object or marks it as deleted; raises `NotFoundError`, `ConflictError` (preconditions)."""
         table = self._table(resource)

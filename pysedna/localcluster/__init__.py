@@ -3,11 +3,4 @@
 from pysedna.localcluster.cluster import LocalCluster, kubeconfig
 from pysedna.localcluster.errors import LocalClusterError, NotRunningError, StartError, StateFileError
 
-__all__ = [
-    "LocalCluster",
-    "LocalClusterError",
-    "NotRunningError",
-    "StartError",
-    "StateFileError",
-    "kubeconfig",
-]
+__all__ = ["LocalCluster", "LocalClusterError", "NotRunningError", "StartError", "StateFileError", "kubeconfig"]

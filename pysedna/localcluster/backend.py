@@ -197,7 +197,7 @@ class Backend:
         else:
             validation.check_metadata(name, obj)
             obj, dropped = kind.custom.schema.prune(obj)
-        metadata = obj.get("metadata") or {}
+        metadata = defaults.without_nulls(obj.get("metadata") or {})
         dropped += [f"metadata.{field}" for field in metadata if field not in _METADATA_FIELDS]
         obj["metadata"] = {field: value for field, value in metadata.items() if field in _METADATA_FIELDS}
         warnings = [f'unknown field "{path}"' for path in sorted(dropped)]
@@ -245,10 +245,7 @@ class Backend:
             obj = defaults.defaulted(name, obj)
             if name == "Service":
                 obj = self._with_address(obj, old)
-            problems = [
-                *validation.metadata_problems(name, obj["metadata"]),
-                *validation.spec_problems(name, obj, old),
-            ]
+            problems = [*validation.metadata_problems(name, obj["metadata"]), *validation.spec_problems(name, obj, old)]
             if problems:
                 raise invalid(kind.resource.group, name, obj["metadata"]["name"], problems)
             return obj

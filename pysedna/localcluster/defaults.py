@@ -14,7 +14,6 @@ _POD_SPEC = {
     "securityContext": {},
     "schedulerName": "default-scheduler",
 }
-_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 
 
 def defaulted(kind: str, obj: Json) -> Json:
@@ -28,20 +27,18 @@ def _with(obj: Any, **members: Any) -> Json:
 
 
 def _pod(obj: Json) -> Json:
-    spec = pod_spec(obj.get("spec") or {})
-    spec = _with(spec, enableServiceLinks=True, preemptionPolicy="PreemptLowerPriority", priority=0)
-    status = _with(obj.get("status"), phase="Pending", qosClass=_quality(spec))
-    return {**obj, "spec": spec, "status": status}
+    spec = _with(
+        pod_spec(obj.get("spec") or {}), enableServiceLinks=True, preemptionPolicy="PreemptLowerPriority", priority=0
+    )
+    return {**obj, "spec": spec, "status": _with(obj.get("status"), phase="Pending")}
 
 
 def pod_spec(spec: Json) -> Json:
     """A pod spec, also that of a template, with its defaults."""
     spec = {**_POD_SPEC, **spec}
     for field in ("containers", "initContainers"):
-        if isinstance(spec.get(field), list):
-            spec[field] = [_container(each) if isinstance(each, dict) else each for each in spec[field]]
-    if isinstance(spec.get("volumes"), list):
-        spec["volumes"] = [_volume(each) if isinstance(each, dict) else each for each in spec["volumes"]]
+        if field in spec:
+            spec[field] = [_container(each) for each in spec[field]]
     return spec
 
 
@@ -57,50 +54,12 @@ def _container(container: Json) -> Json:
     )
     if container.get("ports"):
         container["ports"] = [_with(port, protocol="TCP") for port in container["ports"]]
-    if container.get("env"):
-        container["env"] = [_variable(variable) for variable in container["env"]]
-    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if container.get(probe):
-            container[probe] = {**_PROBE, **container[probe]}
     return container
 
 
-def _variable(variable: Json) -> Json:
-    reference = (variable.get("valueFrom") or {}).get("fieldRef")
-    if not reference:
-        return variable
-    return {**variable, "valueFrom": {**variable["valueFrom"], "fieldRef": _with(reference, apiVersion="v1")}}
-
-
-def _volume(volume: Json) -> Json:
-    volume = dict(volume)
-    for source in ("secret", "configMap", "projected", "downwardAPI"):
-        if source in volume:
-            volume[source] = _with(volume[source], defaultMode=420)
-    if "hostPath" in volume:
-        volume["hostPath"] = _with(volume["hostPath"], type="")
-    return volume if len(volume) > 1 else {**volume, "emptyDir": {}}
-
-
-def _quality(spec: Json) -> str:
-    """The quality-of-service class: from requests and limits of cpu and memory of all containers."""
-    resources = [container.get("resources") or {} for container in spec.get("containers") or []]
-    if not any(each.get("requests") or each.get("limits") for each in resources):
-        return "BestEffort"
-
-    def guaranteed(each: Json) -> bool:
-        limits, requests = each.get("limits") or {}, each.get("requests") or {}
-        return all(name in limits and requests.get(name, limits[name]) == limits[name] for name in ("cpu", "memory"))
-
-    return "Guaranteed" if all(map(guaranteed, resources)) else "Burstable"
-
-
 def _template(spec: Json) -> Json:
-    template = spec.get("template")
-    if not isinstance(template, dict):
-        return spec
-    template = {**template, "spec": pod_spec(template.get("spec") or {})}
-    return {**spec, "template": template}
+    template = spec.get("template") or {}
+    return {**spec, "template": {**template, "spec": pod_spec(template.get("spec") or {})}}
 
 
 def _deployment(obj: Json) -> Json:
@@ -149,14 +108,10 @@ def _namespace(obj: Json) -> Json:
     }
 
 
-def _node(obj: Json) -> Json:
-    return {**obj, "spec": obj.get("spec") or {}, "status": obj.get("status") or {}}
-
-
 _DEFAULTS: dict[str, Callable[[Json], Json]] = {
     "Deployment": _deployment,
     "Namespace": _namespace,
-    "Node": _node,
+    "Node": lambda obj: _with(obj, spec={}, status={}),
     "Pod": _pod,
     "ReplicaSet": _replica_set,
     "Secret": _secret,

@@ -1,16 +1,15 @@
-"""Discovery: which groups, versions and resources there are, in the old and the aggregated form, and a small OpenAPI.
+"""Discovery: which groups, versions and resources there are, and a small OpenAPI.
 
 The OpenAPI documents say which requests take `fieldValidation` and nothing of schemas: enough for kubectl to leave
 validation to the server; `kubectl explain` needs a real API server.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 from informers.store import Json
 from pysedna.localcluster.kinds import Kind, Kinds
 
-VERSION = {
+VERSION: Json = {
     "major": "1",
     "minor": "37",
     "gitVersion": "v1.37.0-pysedna",
@@ -21,42 +20,35 @@ VERSION = {
     "compiler": "cpython",
     "platform": "linux/amd64",
 }
-_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _SUBRESOURCE_VERBS = {"binding": ["create"], "finalize": ["update"]}
 _READ_WRITE = ["get", "patch", "update"]
 
 
-def document(kinds: Kinds, path: str, accept: str, address: str) -> tuple[Json, str] | None:
-    """(document, content type) at a discovery path, or None."""
+def document(kinds: Kinds, path: str, address: str) -> Json | None:
+    """The document at a discovery path, or None."""
     parts = path.strip("/").split("/")
     groups = kinds.groups()
-    content = "application/json"
     match parts:
         case ["version"]:
-            return VERSION, content
-        case ["api"] | ["apis"] if "as=APIGroupDiscoveryList" in accept and ";v=v2;" in accept.replace(" ", "") + ";":
-            chosen = {group: versions for group, versions in groups.items() if bool(group) == (parts == ["apis"])}
-            return _aggregated(kinds, chosen), _AGGREGATED
+            return VERSION
         case ["api"]:
             clients = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
-            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": clients}, content
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": clients}
         case ["apis"]:
             listed = [_group(group, versions) for group, versions in groups.items() if group]
-            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}, content
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
         case ["apis", group] if group in groups:
-            return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, groups[group])}, content
+            return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, groups[group])}
         case ["api", version] if version in groups[""]:
-            return _resources(kinds, "", version), content
+            return _resources(kinds, "", version)
         case ["apis", group, version] if version in groups.get(group, ()):
-            return _resources(kinds, group, version), content
+            return _resources(kinds, group, version)
         case ["openapi", "v3"]:
-            return {
-                "paths": {_prefix(*each): {"serverRelativeURL": _url(kinds, *each)} for each in _each(groups)}
-            }, content
+            return {"paths": {_prefix(*each): {"serverRelativeURL": _url(kinds, *each)} for each in _each(groups)}}
         case ["openapi", "v3", "api", version] if version in groups[""]:
-            return _openapi(kinds, "", version), content
+            return _openapi(kinds, "", version)
         case ["openapi", "v3", "apis", group, version] if version in groups.get(group, ()):
-            return _openapi(kinds, group, version), content
+            return _openapi(kinds, group, version)
     return None
 
 
@@ -117,50 +109,6 @@ def _subresources(kind: Kind) -> Iterable[tuple[str, Json, list[str]]]:
         elif name == "binding":
             response = {"kind": "Binding"}
         yield name, response, _SUBRESOURCE_VERBS.get(name, _READ_WRITE)
-
-
-def _aggregated(kinds: Kinds, groups: dict[str, list[str]]) -> Json:
-    items: list[Json] = []
-    for group, versions in groups.items():
-        listed = [
-            {
-                "version": version,
-                "resources": [_aggregated_resource(kind) for kind in _of(kinds, group, version)],
-                "freshness": "Current",
-            }
-            for version in versions
-        ]
-        items.append({"metadata": {"name": group} if group else {}, "versions": listed})
-    return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
-
-
-def _aggregated_resource(kind: Kind) -> Json:
-    def response(group: str, version: str, name: str) -> Json:
-        return {"group": group, "version": version, "kind": name}
-
-    resource = kind.resource
-    entry: Json = {
-        "resource": resource.plural,
-        "responseKind": response(resource.group, kind.version, resource.kind),
-        "scope": "Namespaced" if resource.namespaced else "Cluster",
-        "singularResource": kind.singular,
-        "verbs": kind.verbs,
-    }
-    optional: dict[str, Any] = {
-        "shortNames": list(kind.short_names),
-        "categories": list(kind.categories),
-        "subresources": [
-            {
-                "subresource": name,
-                "responseKind": response(
-                    said.get("group", resource.group), said.get("version", kind.version), said["kind"]
-                ),
-                "verbs": verbs,
-            }
-            for name, said, verbs in _subresources(kind)
-        ],
-    }
-    return entry | {name: value for name, value in optional.items() if value}
 
 
 def _openapi(kinds: Kinds, group: str, version: str) -> Json:

@@ -43,93 +43,46 @@ class Kind:
 
 
 def _kind(
-    group: str,
-    kind: str,
-    *,
-    plural: str = "",
-    short: tuple[str, ...] = (),
-    categories: tuple[str, ...] = (),
-    namespaced: bool = True,
-    subresources: tuple[str, ...] = (),
-    fields: tuple[str, ...] = (),
-    generation: bool = False,
-    unconditional_update: bool = True,
-    returns_deleted: bool = False,
+    group: str, kind: str, traits: str = "", *, short: str = "", subresources: str = "", fields: str = ""
 ) -> Kind:
+    """A built-in kind; `traits` are words, the other texts lists of words."""
+    marks, parts = traits.split(), tuple(subresources.split())
     resource = ResourceType(
         group,
         "v1",
         kind,
-        plural or kind.lower() + "s",
-        namespaced,
-        subresources=frozenset({"status"} & set(subresources)),
-        generation=generation,
+        kind.lower() + "s",
+        "cluster" not in marks,
+        subresources=frozenset({"status"} & set(parts)),
+        generation="generation" in marks,
         annotations_generation=kind == "Deployment",
         graceful=kind == "Pod",
-        unconditional_update=unconditional_update,
-        fields=fields,
+        unconditional_update="versioned" not in marks,
+        fields=tuple(fields.split()),
     )
-    return Kind(
-        resource, "v1", kind.lower(), f"{kind}List", short, categories, subresources, returns_deleted=returns_deleted
-    )
+    categories, names = ("all",) * ("all" in marks), tuple(short.split())
+    return Kind(resource, "v1", kind.lower(), f"{kind}List", names, categories, parts, "returned" in marks)
 
 
-_INVOLVED = tuple(
-    f"involvedObject.{name}"
-    for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_INVOLVED = " ".join(
+    f"involvedObject.{name}" for name in ("kind", "namespace", "name", "uid", "apiVersion", "fieldPath")
 )
+_POD_FIELDS = "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName status.phase"
+_DEFINITION = "CustomResourceDefinition"
 
 BUILT_IN: tuple[Kind, ...] = (
-    _kind("", "ConfigMap", short=("cm",)),
-    _kind("", "Event", short=("ev",), fields=(*_INVOLVED, "reason", "reportingComponent", "type")),
-    _kind(
-        "", "Namespace", short=("ns",), namespaced=False, subresources=("finalize", "status"), fields=("status.phase",)
-    ),
-    _kind("", "Node", short=("no",), namespaced=False, subresources=("status",)),
-    _kind(
-        "",
-        "Pod",
-        short=("po",),
-        categories=("all",),
-        subresources=("binding", "log", "status"),
-        fields=("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.phase"),
-        generation=True,
-        returns_deleted=True,
-    ),
-    _kind("", "Secret", fields=("type",)),
-    _kind(
-        "",
-        "Service",
-        short=("svc",),
-        categories=("all",),
-        subresources=("status",),
-        returns_deleted=True,
-        fields=("spec.clusterIP", "spec.type"),
-    ),
-    _kind("", "ServiceAccount", short=("sa",), returns_deleted=True),
-    _kind(
-        "apps", "Deployment", short=("deploy",), categories=("all",), subresources=("scale", "status"), generation=True
-    ),
-    _kind(
-        "apps",
-        "ReplicaSet",
-        short=("rs",),
-        categories=("all",),
-        subresources=("scale", "status"),
-        fields=("status.replicas",),
-        generation=True,
-    ),
-    _kind("coordination.k8s.io", "Lease", unconditional_update=False),
-    _kind(
-        "apiextensions.k8s.io",
-        "CustomResourceDefinition",
-        short=("crd", "crds"),
-        categories=("api-extensions",),
-        namespaced=False,
-        subresources=("status",),
-        generation=True,
-        unconditional_update=False,
-    ),
+    _kind("", "ConfigMap", short="cm"),
+    _kind("", "Event", short="ev", fields=f"{_INVOLVED} involvedObject.resourceVersion reason reportingComponent type"),
+    _kind("", "Namespace", "cluster", short="ns", subresources="finalize status", fields="status.phase"),
+    _kind("", "Node", "cluster", short="no", subresources="status"),
+    _kind("", "Pod", "all generation returned", short="po", subresources="binding log status", fields=_POD_FIELDS),
+    _kind("", "Secret", fields="type"),
+    _kind("", "Service", "all returned", short="svc", subresources="status", fields="spec.clusterIP spec.type"),
+    _kind("", "ServiceAccount", "returned", short="sa"),
+    _kind("apps", "Deployment", "all generation", short="deploy", subresources="scale status"),
+    _kind("apps", "ReplicaSet", "all generation", short="rs", subresources="scale status", fields="status.replicas"),
+    _kind("coordination.k8s.io", "Lease", "versioned"),
+    _kind("apiextensions.k8s.io", _DEFINITION, "cluster generation versioned", short="crd crds", subresources="status"),
 )
 
 

@@ -142,10 +142,9 @@ class ApiServer:
             return web.Response(text="ok")
         if request.method == "GET":
             host = self.address.removeprefix("http://")
-            found = discovery.document(self.backend.kinds, path, request.headers.get("Accept", ""), host)
-            if found is not None:
-                document, content = found
-                return web.Response(body=orjson.dumps(document), headers={"Content-Type": content})
+            document = discovery.document(self.backend.kinds, path, host)
+            if document is not None:
+                return web.Response(body=orjson.dumps(document), content_type="application/json")
         if path.startswith("/openapi/v2"):
             text = "OpenAPI v2 is not served by the embedded cluster, use a real API server"
             raise ApiError(text, status=501, reason="NotImplemented")

@@ -46,46 +46,38 @@ _METADATA_TYPES: dict[str, type] = {
     **dict.fromkeys(("labels", "annotations"), dict),
     **dict.fromkeys(("finalizers", "ownerReferences"), list),
 }
+_METADATA_MEMBERS: dict[str, type] = {"labels": str, "annotations": str, "finalizers": str, "ownerReferences": dict}
+_GO_NAMES = {str: "string", int: "number", float: "number", bool: "bool", list: "array", dict: "object"}
 _STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
 
 
 def check_shape(kind: str, obj: Json) -> None:
     """Raises 400 where the typed API could not read a built-in object at all: wrong types at its top."""
     for field in ("spec", "status"):
-        if not isinstance(obj.get(field, {}), dict | None):
-            raise _unreadable(kind, obj[field], f"{kind}.{field}", "object")
-    replicas = (obj.get("spec") or {}).get("replicas") or 0
-    if kind in ("Deployment", "ReplicaSet") and (isinstance(replicas, bool) or not isinstance(replicas, int)):
-        raise _unreadable(kind, replicas, f"{kind}Spec.spec.replicas", "int32")
+        _check(kind, obj.get(field), dict, f"{kind}.{field}", "object")
+    if kind in ("Deployment", "ReplicaSet"):
+        _check(kind, (obj.get("spec") or {}).get("replicas"), int, f"{kind}Spec.spec.replicas", "int32")
     check_metadata(kind, obj)
 
 
 def check_metadata(kind: str, obj: Json) -> None:
     """Raises 400 for metadata of wrong types, in any object."""
     metadata = obj.get("metadata", {})
-    if metadata is None or not isinstance(metadata, dict):
-        raise _unreadable(kind, metadata, f"{kind}.metadata", "object")
+    _check(kind, metadata if metadata is not None else "null", dict, f"{kind}.metadata", "object")
     for field, wanted in _METADATA_TYPES.items():
-        value = metadata.get(field)
-        if value is not None and not isinstance(value, wanted):
-            raise _unreadable(
-                kind,
-                value,
-                f"ObjectMeta.metadata.{field}",
-                {"str": "string", "dict": "map", "list": "slice"}[wanted.__name__],
-            )
-    for field, inner in (("labels", str), ("annotations", str), ("finalizers", str), ("ownerReferences", dict)):
+        _check(kind, metadata.get(field), wanted, f"ObjectMeta.metadata.{field}", wanted.__name__)
+    for field, inner in _METADATA_MEMBERS.items():
         members = metadata.get(field) or ()
         for value in members.values() if isinstance(members, dict) else members:
-            if not isinstance(value, inner):
-                wanted_name = "string" if inner is str else "OwnerReference"
-                raise _unreadable(kind, value, f"ObjectMeta.metadata.{field}", wanted_name)
+            _check(kind, inner() if value is None else value, inner, f"ObjectMeta.metadata.{field}", _GO_NAMES[inner])
 
 
-def _unreadable(kind: str, found: object, field: str, wanted: str) -> BadRequestError:
-    names = {str: "string", int: "number", float: "number", bool: "bool", list: "array", dict: "object"}
-    text = f"json: cannot unmarshal {names.get(type(found), 'value')} into Go struct field {field} of type {wanted}"
-    return BadRequestError(f'{kind} in version "v1" cannot be handled as a {kind}: {text}')
+def _check(kind: str, value: object, wanted: type, field: str, name: str) -> None:
+    if value is None or (isinstance(value, wanted) and not (wanted is int and isinstance(value, bool))):
+        return
+    found = _GO_NAMES.get(type(value), "value")
+    text = f"json: cannot unmarshal {found} into Go struct field {field} of type {name}"
+    raise BadRequestError(f'{kind} in version "v1" cannot be handled as a {kind}: {text}')
 
 
 def metadata_problems(kind: str, metadata: Json) -> Iterator[FieldProblem]:
@@ -192,9 +184,6 @@ def _container_problems(container: Json, path: str, volumes: list[Any]) -> Itera
             yield FieldProblem.required(where)
         elif not isinstance(number, int) or not 0 < number < 65536:
             yield FieldProblem.invalid(where, number, "must be between 1 and 65535, inclusive")
-    for index, variable in enumerate(container.get("env") or []):
-        if not variable.get("name"):
-            yield FieldProblem.required(f"{path}.env[{index}].name")
     for index, mount in enumerate(container.get("volumeMounts") or []):
         if mount.get("name") not in volumes:
             where = f"{path}.volumeMounts[{index}].name"

@@ -14,11 +14,7 @@ from pysedna.localcluster import tables
 from pysedna.localcluster.kinds import Kind
 
 Form = Literal["object", "metadata", "table"]
-_AS: dict[str, Form] = {
-    "Table": "table",
-    "PartialObjectMetadata": "metadata",
-    "PartialObjectMetadataList": "metadata",
-}
+_AS: dict[str, Form] = {"Table": "table", "PartialObjectMetadata": "metadata", "PartialObjectMetadataList": "metadata"}
 
 
 def negotiate(accept: str) -> Form:

@@ -172,20 +172,6 @@ def test_discovery_lists_what_is_served(api: Api) -> None:
     assert api.get("/apis/apps").json["preferredVersion"] == {"groupVersion": "apps/v1", "version": "v1"}
 
 
-def test_aggregated_discovery_says_the_same(api: Api) -> None:
-    accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
-    answer = api.get("/apis", Accept=accept)
-    assert answer.headers["Content-Type"] == "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-    [apps] = [item for item in answer.json["items"] if item["metadata"]["name"] == "apps"]
-    [deployments, _] = apps["versions"][0]["resources"]
-    assert (deployments["resource"], deployments["scope"], deployments["shortNames"]) == (
-        "deployments",
-        "Namespaced",
-        ["deploy"],
-    )
-    assert [each["subresource"] for each in deployments["subresources"]] == ["scale", "status"]
-
-
 def test_version_health_and_openapi(api: Api) -> None:
     assert api.get("/version").json["major"] == "1"
     assert [api.get(path).text for path in ("/healthz", "/livez", "/readyz")] == ["ok"] * 3

@@ -29,7 +29,7 @@ def test_a_created_pod_has_its_defaults(api: Api, pod: Callable[..., Json]) -> N
         "imagePullPolicy": "IfNotPresent",
     }
     assert created["spec"]["restartPolicy"] == "Always"
-    assert created["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
+    assert created["status"] == {"phase": "Pending"}
     assert created["metadata"]["generation"] == 1
 
 
