@@ -58,12 +58,12 @@ class JobReconciler(Generic[S]):
         self._options = options
         self._now = now
 
-    def reconcile(self, key: ObjectKey, run: Run) -> None:
-        """Bring one job a step closer to what it wants; every change that this makes, or waits for, comes back as an
+    def reconcile(self, key: ObjectKey, run: Run) -> Result | None:
+        """Bring one job a step closer to what it wants. Every change that this makes, or waits for, comes back as an
         event.
 
-        Raises `ChildrenNotWritten` (and errors of the client) to be tried again; what can be done without is done
-        before.
+        A run that finds its caches behind the server does what it safely can and asks to be run again. Raises
+        `ChildrenNotWritten` (and errors of the client) to be tried again; what can be done without is done before.
         """
         seen = look_up(self._listers.jobs, *key)
         if seen is None:

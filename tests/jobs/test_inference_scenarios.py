@@ -195,6 +195,7 @@ def test_an_edge_worker_deleted_by_hand_is_the_deployments_matter(running: Scene
 
 
 def test_limits_on_a_cluster_without_autoscaling_are_told(scene: Scene) -> None:
+    scene.manager.unserved.add(scene.world.AUTOSCALER)
     cloud = scene.make.inference_manifest()["spec"]["cloudWorker"]
     scene.service(cloudWorker={**cloud, "hpa": {"maxReplicas": 3}})
     scene.settle()
@@ -206,13 +207,8 @@ def test_limits_on_a_cluster_without_autoscaling_are_told(scene: Scene) -> None:
     assert scene.condition("Pending")["status"] == "False"
 
 
-def test_limits_on_a_cluster_with_autoscaling_make_change_and_unmake_an_autoscaler(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kind, name = ("autoscaling/v2", "HorizontalPodAutoscaler"), f"hpa-{CLOUD}"
-    served = scene.world._type(kind, "horizontalpodautoscalers")
-    monkeypatch.setitem(scene.world.TYPES, kind, served)
-    scene.cluster.store.register(served)
+def test_limits_on_a_cluster_with_autoscaling_make_change_and_unmake_an_autoscaler(scene: Scene) -> None:
+    kind, name = scene.world.AUTOSCALER, f"hpa-{CLOUD}"
     cloud = scene.make.inference_manifest()["spec"]["cloudWorker"]
     scene.service(cloudWorker={**cloud, "hpa": {"maxReplicas": 3}})
     scene.settle()

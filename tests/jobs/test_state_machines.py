@@ -111,7 +111,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def compaction(self) -> None:
-        self.cluster.store.compact()
+        self.cluster.api.compact()
 
     # Managers
 
@@ -168,6 +168,7 @@ class Machine(RuleBasedStateMachine):
         key = ((manifest["apiVersion"], manifest["kind"]), manifest["metadata"]["name"])
         if self.cluster.find(*key) is None:
             self.cluster.create(manifest)
+            self.cluster.run_kubelets()
             self.foreign[key] = self.cluster.find(*key)
 
     @precondition(lambda self: self.foreign)
@@ -238,7 +239,7 @@ class FederatedMachine(Machine):
     @rule(name=jobs, index=st.integers(0, 2))
     def somebody_takes_a_name(self, name: str, index: int) -> None:
         metadata = {"name": f"{name}-train-{index}", "namespace": "ns", "annotations": FOREIGN}
-        self.put_in_the_way({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"phase": "Running"}})
+        self.put_in_the_way({"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
 
     @rule(number=numbers)
     def somebody_copies_our_labels(self, number: int) -> None:
@@ -246,9 +247,7 @@ class FederatedMachine(Machine):
         if pods:
             labels = pods[number % len(pods)]["metadata"]["labels"]
             metadata = {"name": "copy", "namespace": "ns", "labels": labels, "annotations": FOREIGN}
-            self.put_in_the_way(
-                {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"phase": "Running"}}
-            )
+            self.put_in_the_way({"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
 
     @invariant()
     def there_are_never_two_workers_with_one_index(self) -> None:

@@ -1,6 +1,6 @@
 """A cluster and its managers without threads, time or HTTP: every step is taken by the test.
 
-`Cluster` is the API server's own store plus what the rest of a cluster does when it is told to (kubelets, garbage
+`Cluster` is a `FakeClient` plus what the rest of a cluster does when it is told to (kubelets, garbage
 collection, the Deployment controller). `HandManager` runs the production wiring over caches that move by hand: events
 are delivered when the test says so, watches can be lost, and a reconcile can be stopped between any two API calls, so
 that two managers interleave at the granularity of single requests.
@@ -8,19 +8,19 @@ that two managers interleave at the granularity of single requests.
 
 from __future__ import annotations
 
-import copy
-import itertools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from informers import Event, EventType, Indexer, Lister, Object, ObjectKey
-from informers.errors import ApiError, ExpiredError, KindNotFoundError
+from informers.errors import ExpiredError, InformersError, KindNotFoundError
 from informers.event import Reason
-from informers.store import DeleteOptions, ResourceType, Store
+from informers.testing import FakeClient
+from pysedna.api import crds
 from pysedna.controller.ownership import owners
 from pysedna.controller.sources import Watch, own_key, requests
 from pysedna.jobs import JobOptions
+from workqueue import MonotonicClock
 
 SEDNA = "sedna.io/v1alpha1"
 FL, JI = (SEDNA, "FederatedLearningJob"), (SEDNA, "JointInferenceService")
@@ -29,112 +29,47 @@ POD, SERVICE, DEPLOYMENT = ("v1", "Pod"), ("v1", "Service"), ("apps/v1", "Deploy
 NAMESPACE = "ns"
 FOREGROUND = "foregroundDeletion"
 
+AUTOSCALER = ("autoscaling/v2", "HorizontalPodAutoscaler")
+CHILDREN = (DEPLOYMENT, SERVICE, POD, AUTOSCALER)
+
 Kind = tuple[str, str]
-_STATUS = frozenset({"status"})
 
 
-def _type(kind: Kind, plural: str, **more: Any) -> ResourceType:
-    group, _, version = kind[0].rpartition("/")
-    return ResourceType(group, version, kind[1], plural, **more)
+class ImpatientClock(MonotonicClock):
+    """Every wait is over at once, so a watch ends when it has given what there is."""
 
+    def __init__(self) -> None:
+        self._now = 0.0
 
-TYPES: dict[Kind, ResourceType] = {
-    FL: _type(FL, "federatedlearningjobs", subresources=_STATUS, generation=True),
-    JI: _type(JI, "jointinferenceservices", subresources=_STATUS, generation=True),
-    MODEL: _type(MODEL, "models", subresources=_STATUS, generation=True),
-    DATASET: _type(DATASET, "datasets", subresources=_STATUS, generation=True),
-    SECRET: _type(SECRET, "secrets"),
-    POD: _type(POD, "pods", subresources=_STATUS, graceful=True),
-    SERVICE: _type(SERVICE, "services", subresources=_STATUS),
-    DEPLOYMENT: _type(DEPLOYMENT, "deployments", subresources=_STATUS, generation=True),
-}
+    def now(self) -> float:  # type: ignore[override]
+        return self._now
 
-
-def merge(target: Any, patch: Any) -> Any:
-    """RFC 7386."""
-    if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
-    result = dict(target) if isinstance(target, Mapping) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = merge(result.get(name), value)
-    return result
-
-
-class Resource:
-    """One kind at the server. `before(verb, kind, key)` runs ahead of each call: to wait for its turn, or to fail
-    it."""
-
-    def __init__(self, store: Store, kind: Kind, before: Callable[[str, Kind, ObjectKey], None]) -> None:
-        self._store, self._kind, self._before = store, kind, before
-
-    @property
-    def _type(self) -> ResourceType:
-        found = TYPES.get(self._kind)
-        if found is None:
-            raise KindNotFoundError(f"the server does not serve {self._kind}")
-        return found
-
-    def _key(self, key: ObjectKey | str) -> ObjectKey:
-        return ObjectKey.parse(key) if isinstance(key, str) else key
-
-    def get(self, key: ObjectKey | str) -> Object:
-        self._before("get", self._kind, self._key(key))
-        return Object.from_bytes(self._store.get(self._type, self._key(key)).raw)
-
-    def create(self, obj: Any) -> Object:
-        key = ObjectKey(obj["metadata"].get("namespace", NAMESPACE), obj["metadata"].get("name", ""))
-        self._before("create", self._kind, key)
-        return Object.from_bytes(self._store.create(self._type, copy.deepcopy(dict(obj)), namespace=key.namespace).raw)
-
-    def replace(self, obj: Any) -> Object:
-        key = ObjectKey(obj["metadata"]["namespace"], obj["metadata"]["name"])
-        self._before("replace", self._kind, key)
-        return Object.from_bytes(self._store.update(self._type, key, copy.deepcopy(dict(obj))).raw)
-
-    def patch(self, key: ObjectKey | str, patch: Any, *, subresource: str | None = None) -> Object:
-        key = self._key(key)
-        self._before("patch", self._kind, key)
-        new = merge(self._store.get(self._type, key).object, patch)
-        return Object.from_bytes(self._store.update(self._type, key, new, subresource=subresource).raw)
-
-    def delete(
-        self, key: ObjectKey | str, *, uid: str | None = None, propagation: str | None = None, grace: int | None = None
-    ) -> Object | None:
-        key = self._key(key)
-        self._before("delete", self._kind, key)
-        self._store.delete(self._type, key, DeleteOptions(propagation=propagation, grace_period=grace, uid=uid))
-        return None
+    def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
+        self._now += timeout or 0.0
+        return False
 
 
 class Cluster:
-    """The store, a client for whoever acts on it (`client`), and the rest of the cluster, one deliberate step at a
-    time."""
+    """The server (`api`), and the rest of the cluster, one deliberate step at a time."""
 
     def __init__(self) -> None:
-        count = itertools.count(1)
-        self.store = Store(now=lambda: 1.0e9, new_uid=lambda: f"u{next(count)}", new_suffix=lambda: f"s{next(count)}")
-        for found in TYPES.values():
-            self.store.register(found)
-        self.user = Client(self)
+        self.api = FakeClient(kinds=crds(), now=lambda: 1.0e9, clock=ImpatientClock())
 
     def all(self, kind: Kind) -> list[dict[str, Any]]:
-        return [copy.deepcopy(stored.object) for stored in self.store.list(TYPES[kind]).items]
+        return [obj.to_dict() for obj in self.api.stored(*kind)]
 
     def find(self, kind: Kind, name: str) -> dict[str, Any] | None:
-        found = self.store.find(TYPES[kind], ObjectKey(NAMESPACE, name)) if kind in TYPES else None
-        return copy.deepcopy(found.object) if found is not None else None
+        found = self.api.stored(*kind, ObjectKey(NAMESPACE, name))
+        return found[0].to_dict() if found else None
 
     def create(self, manifest: Mapping[str, Any]) -> Object:
-        return self.user.resource(manifest["apiVersion"], manifest["kind"]).create(manifest)
+        return self.api.resource(manifest["apiVersion"], manifest["kind"]).create(manifest)
 
     def patch(self, kind: Kind, name: str, patch: Any, *, subresource: str | None = None) -> None:
-        self.user.resource(*kind).patch(ObjectKey(NAMESPACE, name), patch, subresource=subresource)
+        self.api.resource(*kind).patch(ObjectKey(NAMESPACE, name), patch, subresource=subresource)
 
     def delete(self, kind: Kind, name: str, *, propagation: str | None = None, grace: int | None = None) -> None:
-        self.user.resource(*kind).delete(ObjectKey(NAMESPACE, name), propagation=propagation, grace=grace)
+        self.api.resource(*kind).delete(ObjectKey(NAMESPACE, name), propagation=propagation, grace_period=grace)
 
     # The rest of the cluster
 
@@ -148,17 +83,15 @@ class Cluster:
     def collect(self) -> bool:
         """Garbage collection: children whose owners are gone go, foreground deletions end. True if anything was
         done."""
-        everything = [obj["metadata"] for kind in TYPES for obj in self.all(kind)]
+        everything = [obj["metadata"] for kind in (FL, JI, *CHILDREN) for obj in self.all(kind)]
         uids = {metadata["uid"] for metadata in everything}
         ending = {metadata["uid"] for metadata in everything if FOREGROUND in (metadata.get("finalizers") or [])}
         done = False
-        for kind in (DEPLOYMENT, SERVICE, POD):
+        for kind in CHILDREN:
             for child in self.all(kind):
                 metadata = child["metadata"]
-                references = metadata.get("ownerReferences") or []
-                orphan = bool(references) and all(reference["uid"] not in uids for reference in references)
-                leaving = any(reference["uid"] in ending for reference in references)
-                if (orphan or leaving) and "deletionTimestamp" not in metadata:
+                owners = {reference["uid"] for reference in metadata.get("ownerReferences") or []}
+                if owners and (not owners & uids or owners & ending) and "deletionTimestamp" not in metadata:
                     self.delete(kind, metadata["name"])
                     done = True
         for kind in (FL, JI, DEPLOYMENT):
@@ -173,7 +106,7 @@ class Cluster:
     def _dependents(self, uid: str) -> list[str]:
         return [
             child["metadata"]["name"]
-            for kind in (DEPLOYMENT, SERVICE, POD)
+            for kind in CHILDREN
             for child in self.all(kind)
             if any(r["uid"] == uid for r in child["metadata"].get("ownerReferences") or [])
         ]
@@ -228,39 +161,65 @@ class Cluster:
 
 
 class Client:
-    """One actor's way to the server; counts its writes."""
+    """A manager's way to the server. `before(verb, kind, key)` runs ahead of each call; writes are kept in `writes`."""
 
-    def __init__(self, cluster: Cluster, before: Callable[[str, Kind, ObjectKey], None] | None = None) -> None:
+    def __init__(self, cluster: Cluster, before: Callable[[str, Kind, ObjectKey], None]) -> None:
         self._cluster = cluster
-        self._hook = before
+        self._before = before
         self.writes: list[tuple[str, str, str]] = []
 
     def resource(self, api_version: str, kind: str) -> Resource:
-        return Resource(self._cluster.store, (api_version, kind), self._before)
+        return Resource(self._cluster.api.resource(api_version, kind), self._hook, (api_version, kind))
 
-    def _before(self, verb: str, kind: Kind, key: ObjectKey) -> None:
-        if self._hook is not None:
-            self._hook(verb, kind, key)
+    def _hook(self, verb: str, kind: Kind, key: ObjectKey) -> None:
+        self._before(verb, kind, key)
         if verb != "get":
             self.writes.append((verb, kind[1], key.name))
+
+
+class Resource:
+    """One kind at the server, as a reconcile uses it."""
+
+    def __init__(self, resource: Any, before: Callable[[str, Kind, ObjectKey], None], kind: Kind) -> None:
+        self._resource, self._before, self._kind = resource, before, kind
+
+    def get(self, key: ObjectKey) -> Any:
+        self._before("get", self._kind, key)
+        return self._resource.get(key)
+
+    def create(self, obj: Any) -> Any:
+        self._before("create", self._kind, Object.from_dict(obj).key)
+        return self._resource.create(obj)
+
+    def replace(self, obj: Any) -> Any:
+        self._before("replace", self._kind, Object.from_dict(obj).key)
+        return self._resource.replace(obj)
+
+    def patch(self, key: ObjectKey, patch: Any, *, subresource: str | None = None) -> Any:
+        self._before("patch", self._kind, key)
+        return self._resource.patch(key, patch, subresource=subresource)
+
+    def delete(self, key: ObjectKey, *, uid: str | None = None) -> Any:
+        self._before("delete", self._kind, key)
+        return self._resource.delete(key, uid=uid)
 
 
 class HandInformer:
     """A cache that moves when it is told to. Fits what the wiring asks of a shared informer."""
 
     def __init__(self, cluster: Cluster, kind: Kind, *, metadata_only: bool) -> None:
-        self._store, self._type, self._metadata_only = cluster.store, TYPES[kind], metadata_only
+        self._source = cluster.api.resource(*kind).list_watch(metadata_only=metadata_only)
         self.indexer = Indexer()
         self.lister = Lister(self.indexer, kind[1])
         self.handlers: list[Callable[[Event], None]] = []
-        self._version = "0"
+        self._version = ""
         self.relist()
 
     def relist(self) -> None:
         """A new list and watch: what happened in between shows as differences only."""
-        listing = self._store.list(self._type)
-        self._version = str(listing.version)
-        fresh = {obj.key: obj for obj in map(self._object, listing.items)}
+        listing = self._source.list()
+        self._version = listing.resource_version
+        fresh = {obj.key: obj for obj in listing.items}
         held = {key: self.indexer.get(key) for key in self.indexer.keys()}  # noqa: SIM118 - not a dict
         self.indexer.replace(fresh.values())
         for key in held.keys() | fresh.keys():
@@ -270,34 +229,28 @@ class HandInformer:
 
     def pull(self, limit: int | None = None) -> bool:
         """Deliver the next events of the watch. True if there were any."""
-        watch = self._store.watch(self._type, resource_version=self._version)
         try:
-            items = watch.poll()
+            with self._source.watch(resource_version=self._version, timeout_seconds=1) as watch:
+                events = list(watch)
         except ExpiredError:
             self.relist()
             return True
-        items = items if limit is None else items[:limit]
-        for item in items:
-            new = self._object(item.stored)
-            old = self.indexer.get(new.key)
-            if item.type == "DELETED":
-                self.indexer.delete(new)
-                self._tell(new, None, Reason.WATCH)
-            else:
-                self.indexer.add(new)
-                self._tell(old, new, Reason.WATCH)
-            self._version = str(item.stored.version)
-        return bool(items)
+        events = events if limit is None else events[:limit]
+        for event in events:
+            self._version = event.object.resource_version
+            if event.type == "DELETED":
+                self.indexer.delete(event.object)
+                self._tell(event.object, None, Reason.WATCH)
+            elif event.type != "BOOKMARK":
+                old = self.indexer.get(event.object.key)
+                self.indexer.add(event.object)
+                self._tell(old, event.object, Reason.WATCH)
+        return bool(events)
 
     def _tell(self, old: Object | None, new: Object | None, reason: Reason) -> None:
         type = EventType.DELETE if new is None else EventType.ADD if old is None else EventType.UPDATE
         for handler in self.handlers:
             handler(Event(type, old, new, reason))
-
-    def _object(self, stored: Any) -> Object:
-        if not self._metadata_only:
-            return Object.from_bytes(stored.raw)
-        return Object.from_dict({"metadata": stored.object["metadata"]}, api_version="meta.k8s.io/v1", kind="Partial")
 
 
 class Factory:
@@ -328,7 +281,8 @@ class HandManager:
         self.client = Client(cluster, self._wait_for_turn)
         self.errors: list[Exception] = []
         self.running: Turn | None = None
-        self.fail_next: ApiError | None = None
+        self.fail_next: InformersError | None = None
+        self.unserved: set[Kind] = set()
         self.restart()
 
     def restart(self) -> None:
@@ -419,6 +373,8 @@ class HandManager:
     def _wait_for_turn(self, verb: str, kind: Kind, key: ObjectKey) -> None:
         if self.running is not None:
             self.running.pause()
+        if kind in self.unserved:
+            raise KindNotFoundError(f"the server does not serve {kind}")
         if self.fail_next is not None and verb != "get":
             error, self.fail_next = self.fail_next, None
             raise error
