@@ -435,3 +435,31 @@ def test_a_trainer_placed_by_the_scheduler_is_told_where_it_was_bound(scene: Sce
     scene.cluster.patch(scene.world.POD, "defects-train-0", {"spec": {"nodeName": "edge-7"}})
     scene.settle()
     assert [(sent.node, sent.op) for sent in scene.sink.take()] == [("edge-7", "insert")]
+
+
+def test_a_manager_that_still_sees_the_old_pods_does_not_delete_the_new_ones_under_their_names(
+    running: Scene,
+) -> None:
+    late = running.world.HandManager(running.cluster, [federated_learning.setup], recorder=FakeRecorder())
+    running.edit("16")
+    running.settle()
+    new = {name: pod["metadata"]["uid"] for name, pod in running.pods().items()}
+    late.pull(running.world.FL)
+    late.drain()
+    assert {name: pod["metadata"]["uid"] for name, pod in running.pods().items()} == new
+    assert ("delete", "Pod", "defects-train-0") in late.client.writes, "it tried, and the uid kept it from harm"
+
+
+def test_a_manager_that_still_sees_the_old_job_leaves_the_new_pods_alone(running: Scene) -> None:
+    late = running.world.HandManager(running.cluster, [federated_learning.setup], recorder=FakeRecorder())
+    running.edit("16")
+    running.settle()
+    new = {name: pod["metadata"]["uid"] for name, pod in running.pods().items()}
+    late.pull(running.world.POD)
+    late.drain()
+    assert {name: pod["metadata"]["uid"] for name, pod in running.pods().items()} == new
+    assert late.client.writes == []
+    running.cluster.delete(running.world.POD, "defects-train-0", grace=0)
+    late.pull(running.world.POD)
+    late.drain()
+    assert "defects-train-0" not in running.pods(), "nothing of the old spec comes back"
