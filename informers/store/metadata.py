@@ -71,7 +71,7 @@ def with_generation(resource: ResourceType, old: Json, new: Json) -> Json:
     generation = old["metadata"].get("generation")
     if not resource.generation:
         return new
-    ignored = {"metadata", "status"} if "status" in resource.subresources else {"metadata"}
+    ignored = {"apiVersion", "metadata"} | ({"status"} & resource.subresources)
     moved = any(old.get(member) != new.get(member) for member in (old.keys() | new.keys()) - ignored)
     if resource.annotations_generation:
         moved = moved or old["metadata"].get("annotations") != new["metadata"].get("annotations")

@@ -336,6 +336,8 @@ class Backend:
         self.store.restore(self._definitions.resource, definitions)
         for definition in definitions:
             self._serve(definition)
+            if "deletionTimestamp" in definition["metadata"]:
+                self._deleting_definitions.add(ObjectKey("", definition["metadata"]["name"]))
         for resource, objects in found.items():
             served = self.kinds.named(resource)
             if not served:

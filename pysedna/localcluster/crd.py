@@ -168,6 +168,8 @@ def _problems(crd: Json) -> Iterator[FieldProblem]:
         yield FieldProblem.invalid("spec.conversion.strategy", spec["conversion"].get("strategy"), _REAL)
     for index, version in enumerate(versions):
         yield from _version_problems(version, f"spec.versions[{index}]")
+    if not any(version.get("served") for version in versions):
+        yield FieldProblem("spec.versions", f"Invalid value: no version is served: {_REAL}")
     if sum(bool(version.get("storage")) for version in versions) != 1:
         yield FieldProblem("spec.versions", "Invalid value: must have exactly one version marked as storage version")
 

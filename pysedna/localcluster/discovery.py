@@ -101,8 +101,6 @@ def _resources(kinds: Kinds, group: str, version: str) -> Json:
 def _subresources(kind: Kind) -> Iterable[tuple[str, Json, list[str]]]:
     """(name, the kind it speaks, verbs) of each subresource."""
     for name in kind.subresources:
-        if name == "log":
-            continue  # served with a refusal, so not announced
         response = {"kind": kind.resource.kind}
         if name == "scale":
             response = {"group": "autoscaling", "version": "v1", "kind": "Scale"}

@@ -19,6 +19,7 @@ from pysedna.localcluster.watching import Hub, stream
 
 MAX_BODY = 3 << 20
 _WATCH_SECONDS = 1800.0
+_NOT_DONE = ("attach", "eviction", "exec", "log", "portforward")
 _USE_REAL = "the embedded cluster does not do this, use a real API server"
 
 
@@ -49,15 +50,9 @@ class Handlers:
         """Answers a request below /api or /apis; raises `ApiError`."""
         target = self._target(request.path)
         query, method = request.query, request.method
-        if target.subresource == "log" or (target.subresource and target.subresource not in target.kind.subresources):
-            if target.kind.custom is None and target.subresource in (
-                "log",
-                "exec",
-                "attach",
-                "portforward",
-                "eviction",
-            ):
-                raise ApiError(f"pods/{target.subresource}: {_USE_REAL}", status=501, reason="NotImplemented")
+        if target.subresource in _NOT_DONE and target.kind.resource.kind == "Pod":
+            raise ApiError(f"pods/{target.subresource}: {_USE_REAL}", status=501, reason="NotImplemented")
+        if target.subresource and target.subresource not in target.kind.subresources:
             raise no_such_resource()
         if method == "GET":
             if _flag(query, "watch") and not target.name:
@@ -72,7 +67,7 @@ class Handlers:
             return self._patch(request, target, body)
         if method == "DELETE" and target.subresource is None:
             return self._delete(request, target, body)
-        raise MethodNotAllowedError("the server does not allow this method on the requested resource", details={})
+        raise _not_allowed()
 
     # Verbs
 
@@ -130,13 +125,11 @@ class Handlers:
         decoded = _json_body(request, body, "Binding" if target.subresource else kind.resource.kind)
         if target.subresource == "binding":
             self._backend.bind(kind, target.key, decoded, options)
-            success = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-            return _answer(orjson.dumps(success), status=201)
+            return _success(status=201, code=201)
         view = _view(request, kind)
-        namespace = target.namespace
-        if kind.resource.namespaced and not namespace:
-            raise MethodNotAllowedError("the server does not allow this method on the requested resource", details={})
-        stored, warnings = self._backend.create(kind, namespace, decoded, options)
+        if kind.resource.namespaced and not target.namespace:
+            raise _not_allowed()
+        stored, warnings = self._backend.create(kind, target.namespace, decoded, options)
         return _answer(view.one(stored), status=201, warnings=warnings)
 
     def _replace(self, request: web.Request, target: Target, body: bytes) -> web.Response:
@@ -181,26 +174,19 @@ class Handlers:
         if not deletion.gone or target.kind.returns_deleted:
             return _answer(view.one(deletion.stored))
         resource = target.kind.resource
-        details: Json = {"name": target.name, "group": resource.group, "kind": resource.plural}
-        details["uid"] = deletion.stored.object["metadata"]["uid"]
-        if not resource.group:
-            del details["group"]
-        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-        return _answer(orjson.dumps(status))
+        group = {"group": resource.group} if resource.group else {}
+        uid = deletion.stored.object["metadata"]["uid"]
+        return _success(details={"name": target.name, **group, "kind": resource.plural, "uid": uid})
 
     # Paths
 
     def _target(self, path: str) -> Target:
         """What a path names; raises 404 for what is not served."""
-        parts = path.strip("/").split("/")
-        if parts[0] == "api":
-            group, rest = "", parts[1:]
-        else:
-            group, rest = parts[1] if len(parts) > 1 else "", parts[2:]
+        prefix, *rest = path.strip("/").split("/")
+        group, namespace = rest.pop(0) if rest and prefix == "apis" else "", ""
         if len(rest) < 2 or not all(rest):
             raise no_such_resource()
         version, *rest = rest
-        namespace = ""
         if rest[0] == "namespaces" and len(rest) > 2 and self._backend.kinds.find(group, version, rest[2]):
             _, namespace, *rest = rest
         kind = self._backend.kinds.find(group, version, rest[0])
@@ -208,7 +194,8 @@ class Handlers:
             raise no_such_resource()
         if len(rest) > 1 and kind.resource.namespaced and not namespace:
             raise no_such_resource()
-        return Target(kind, namespace, rest[1] if len(rest) > 1 else "", rest[2] if len(rest) > 2 else None)
+        _, name, subresource, *_ = [*rest, "", "", ""]
+        return Target(kind, namespace, name, subresource or None)
 
     def _shown(self, target: Target, view: View, stored: Stored) -> bytes:
         if target.subresource != "scale":
@@ -225,6 +212,15 @@ def _answer(body: bytes, *, status: int = 200, warnings: list[str] | None = None
     for warning in warnings or ():
         response.headers.add("Warning", f"299 - {json.dumps(warning)}")
     return response
+
+
+def _success(*, status: int = 200, **members: object) -> web.Response:
+    body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", **members}
+    return _answer(orjson.dumps(body), status=status)
+
+
+def _not_allowed() -> MethodNotAllowedError:
+    return MethodNotAllowedError("the server does not allow this method on the requested resource", details={})
 
 
 def _json_body(request: web.Request, body: bytes, kind: str) -> Json:

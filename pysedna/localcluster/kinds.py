@@ -75,7 +75,7 @@ BUILT_IN: tuple[Kind, ...] = (
     _kind("", "Event", short="ev", fields=f"{_INVOLVED} involvedObject.resourceVersion reason reportingComponent type"),
     _kind("", "Namespace", "cluster", short="ns", subresources="finalize status", fields="status.phase"),
     _kind("", "Node", "cluster", short="no", subresources="status"),
-    _kind("", "Pod", "all generation returned", short="po", subresources="binding log status", fields=_POD_FIELDS),
+    _kind("", "Pod", "all generation returned", short="po", subresources="binding status", fields=_POD_FIELDS),
     _kind("", "Secret", fields="type"),
     _kind("", "Service", "all returned", short="svc", subresources="status", fields="spec.clusterIP spec.type"),
     _kind("", "ServiceAccount", "returned", short="sa"),

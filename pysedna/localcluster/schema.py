@@ -137,7 +137,7 @@ def _rewrite(schema: Json) -> Json:
     if properties:
         result["properties"] = {name: _rewrite(member) for name, member in properties.items()}
     for name in ("items", "additionalProperties", "not"):
-        if isinstance(schema.get(name), Mapping):
+        if name in schema and not (name == "additionalProperties" and isinstance(schema[name], bool)):
             result[name] = _rewrite(schema[name])
     for name in _JUNCTORS:
         # The branches of int-or-string only repeat its types.
@@ -180,27 +180,20 @@ def _reworded(error: ValidationError) -> Iterator[FieldProblem]:
 
 
 def _rule_text(rule: str, limit: object, error: ValidationError) -> str:
+    """The words for the common rules; the rare ones keep jsonschema's."""
     exclusive = isinstance(error.schema, Mapping) and error.schema.get(f"exclusive{rule.capitalize()}")
-    match rule:
-        case "minimum":
-            return f"should be greater than {'' if exclusive else 'or equal to '}{limit}"
-        case "maximum":
-            return f"should be less than {'' if exclusive else 'or equal to '}{limit}"
-        case "minLength":
-            return f"should be at least {limit} chars long"
-        case "pattern":
-            return f"should match '{limit}'"
-        case "multipleOf":
-            return f"should be a multiple of {limit}"
-        case "uniqueItems":
-            return "shouldn't contain duplicates"
-        case "anyOf":
-            return "must validate at least one schema (anyOf)"
-        case "oneOf":
-            return "must validate one and only one schema (oneOf)"
-        case "not":
-            return "must not validate the schema (not)"
-    return error.message
+    bound = f"{'' if exclusive else 'or equal to '}{limit}"
+    texts = {
+        "minimum": f"should be greater than {bound}",
+        "maximum": f"should be less than {bound}",
+        "minLength": f"should be at least {limit} chars long",
+        "pattern": f"should match '{limit}'",
+        "multipleOf": f"should be a multiple of {limit}",
+        "anyOf": "must validate at least one schema (anyOf)",
+        "oneOf": "must validate one and only one schema (oneOf)",
+        "not": "must not validate the schema (not)",
+    }
+    return texts.get(rule, f"is wrong: {error.message}")
 
 
 def _path(error: ValidationError) -> str:

@@ -21,9 +21,6 @@ class Heading(NamedTuple):
     priority: int = 0
     description: str = ""
 
-    def to_json(self) -> Json:
-        return self._asdict()
-
 
 _NAME = Heading("Name", format="name", description="Name of the object, unique among its kind and namespace.")
 
@@ -31,12 +28,12 @@ _NAME = Heading("Name", format="name", description="Name of the object, unique a
 def headings(kind: Kind) -> list[Json]:
     """The column definitions of a kind's tables."""
     if kind.custom is not None:
-        columns = [
+        custom = [
             Heading(each.name, each.type, each.format, each.priority, each.description) for each in kind.custom.columns
         ]
-        return [heading.to_json() for heading in (_NAME, *columns)]
-    names = _TABLES.get(kind.resource.kind, _PLAIN)[0]
-    return [_heading(name).to_json() for name in names]
+        return [heading._asdict() for heading in (_NAME, *custom)]
+    columns = _TABLES.get(kind.resource.kind, _PLAIN)[0]
+    return [_heading(column)._asdict() for column in columns.split("|")]
 
 
 def cells(kind: Kind, obj: Json, *, now: float) -> Cells:
@@ -44,7 +41,10 @@ def cells(kind: Kind, obj: Json, *, now: float) -> Cells:
     name = obj["metadata"]["name"]
     if kind.custom is not None:
         return [name, *(_column_value(each.type, each.path.find(obj), now) for each in kind.custom.columns)]
-    return _TABLES.get(kind.resource.kind, _PLAIN)[1](obj, now)
+    columns, row = _TABLES.get(kind.resource.kind, _PLAIN)
+    rest = iter(row(obj, now))
+    common = {"Name": name, "+Name": name, "Age": age(obj, now)}
+    return [common[column] if column in common else next(rest) for column in columns.split("|")]
 
 
 def _heading(text: str) -> Heading:
@@ -123,7 +123,7 @@ def _pod(pod: Json, now: float) -> Cells:
     restarted = f"{restarts} ({_since(max(last), now)} ago)" if restarts and last else str(restarts)
     ratio = f"{ready}/{len(spec['containers'])}"
     wide = [status.get("podIP") or "<none>", spec.get("nodeName") or "<none>", "<none>", "<none>"]
-    return [metadata["name"], ratio, _pod_status(metadata, status), restarted, age(pod, now), *wide]
+    return [ratio, _pod_status(metadata, status), restarted, *wide]
 
 
 def _pod_status(metadata: Json, status: Json) -> str:
@@ -161,13 +161,13 @@ def _deployment(obj: Json, now: float) -> Cells:
     spec, status = obj["spec"], obj.get("status") or {}
     counts = [f"{status.get('readyReplicas', 0)}/{spec['replicas']}"]
     counts += [str(status.get(field, 0)) for field in ("updatedReplicas", "availableReplicas")]
-    return [obj["metadata"]["name"], *counts, age(obj, now), *_template(spec)]
+    return [*counts, *_template(spec)]
 
 
 def _replica_set(obj: Json, now: float) -> Cells:
     spec, status = obj["spec"], obj.get("status") or {}
     counts = [spec["replicas"], status.get("replicas", 0), status.get("readyReplicas", 0)]
-    return [obj["metadata"]["name"], *counts, age(obj, now), *_template(spec)]
+    return [*counts, *_template(spec)]
 
 
 def _service(obj: Json, now: float) -> Cells:
@@ -180,7 +180,7 @@ def _service(obj: Json, now: float) -> Cells:
     selector = ",".join(f"{key}={value}" for key, value in sorted((spec.get("selector") or {}).items()))
     address = spec.get("clusterIP") or "<none>"
     listed = ",".join(ports) or "<none>"
-    return [obj["metadata"]["name"], spec["type"], address, external, listed, age(obj, now), selector or "<none>"]
+    return [spec["type"], address, external, listed, selector or "<none>"]
 
 
 def _node(obj: Json, now: float) -> Cells:
@@ -197,7 +197,7 @@ def _node(obj: Json, now: float) -> Cells:
     fields = ("osImage", "kernelVersion", "containerRuntimeVersion")
     wide = [internal, external, *(info.get(field) or "<unknown>" for field in fields)]
     version = info.get("kubeletVersion", "")
-    return [obj["metadata"]["name"], state, ",".join(roles) or "<none>", age(obj, now), version, *wide]
+    return [state, ",".join(roles) or "<none>", version, *wide]
 
 
 def _event(obj: Json, now: float) -> Cells:
@@ -218,71 +218,44 @@ def _event(obj: Json, now: float) -> Cells:
         (obj.get("message") or "").strip(),
         _since(first, now),
         str(count),
-        obj["metadata"]["name"],
     ]
 
 
 def _data(obj: Json, now: float) -> Cells:
     count = len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
     kind = [obj["type"]] if obj["kind"] == "Secret" else []
-    return [obj["metadata"]["name"], *kind, count, age(obj, now)]
+    return [*kind, count]
 
 
 def _definition(obj: Json, now: float) -> Cells:
-    metadata, spec = obj["metadata"], obj["spec"]
+    spec = obj["spec"]
     served = ",".join(version["name"] for version in spec["versions"] if version.get("served"))
     names = spec["names"]
     short = ",".join(names.get("shortNames") or [])
-    created = metadata["creationTimestamp"]
-    return [metadata["name"], spec["scope"], served, created, spec["group"], names["kind"], short, True]
+    return [spec["scope"], served, obj["metadata"]["creationTimestamp"], spec["group"], names["kind"], short, True]
 
 
-_WORKLOAD = ("+Containers", "+Images", "+Selector")
-_PLAIN: tuple[tuple[str, ...], Callable[[Json, float], Cells]] = (
-    ("Name", "Age"),
-    lambda obj, now: [obj["metadata"]["name"], age(obj, now)],
-)
-_TABLES: dict[str, tuple[tuple[str, ...], Callable[[Json, float], Cells]]] = {
-    "ConfigMap": (("Name", "Data:integer", "Age"), _data),
+_WIDE = "+Containers|+Images|+Selector"
+_Row = Callable[[Json, float], Cells]
+_PLAIN: tuple[str, _Row] = ("Name|Age", lambda obj, now: [])
+_TABLES: dict[str, tuple[str, _Row]] = {
+    "ConfigMap": ("Name|Data:integer|Age", _data),
     "CustomResourceDefinition": (
-        ("Name", "Scope", "Versions", "Created At:date", "+Group", "+Kind", "+ShortNames", "+Established:boolean"),
+        "Name|Scope|Versions|Created At:date|+Group|+Kind|+ShortNames|+Established:boolean",
         _definition,
     ),
-    "Deployment": (("Name", "Ready", "Up-to-date", "Available", "Age", *_WORKLOAD), _deployment),
-    "Event": (
-        ("Last Seen", "Type", "Reason", "Object", "+Subobject", "+Source", "Message", "+First Seen", "+Count", "+Name"),
-        _event,
-    ),
-    "Lease": (
-        ("Name", "Holder", "Age"),
-        lambda obj, now: [obj["metadata"]["name"], (obj.get("spec") or {}).get("holderIdentity") or "", age(obj, now)],
-    ),
-    "Namespace": (
-        ("Name", "Status", "Age"),
-        lambda obj, now: [obj["metadata"]["name"], obj["status"]["phase"], age(obj, now)],
-    ),
+    "Deployment": (f"Name|Ready|Up-to-date|Available|Age|{_WIDE}", _deployment),
+    "Event": ("Last Seen|Type|Reason|Object|+Subobject|+Source|Message|+First Seen|+Count|+Name", _event),
+    "Lease": ("Name|Holder|Age", lambda obj, now: [(obj.get("spec") or {}).get("holderIdentity") or ""]),
+    "Namespace": ("Name|Status|Age", lambda obj, now: [obj["status"]["phase"]]),
     "Node": (
-        (
-            "Name",
-            "Status",
-            "Roles",
-            "Age",
-            "Version",
-            "+Internal-IP",
-            "+External-IP",
-            "+OS-Image",
-            "+Kernel-Version",
-            "+Container-Runtime",
-        ),
+        "Name|Status|Roles|Age|Version|+Internal-IP|+External-IP|+OS-Image|+Kernel-Version|+Container-Runtime",
         _node,
     ),
-    "Pod": (
-        ("Name", "Ready", "Status", "Restarts", "Age", "+IP", "+Node", "+Nominated Node", "+Readiness Gates"),
-        _pod,
-    ),
-    "ReplicaSet": (("Name", "Desired:integer", "Current:integer", "Ready:integer", "Age", *_WORKLOAD), _replica_set),
-    "Secret": (("Name", "Type", "Data:integer", "Age"), _data),
-    "Service": (("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "+Selector"), _service),
+    "Pod": ("Name|Ready|Status|Restarts|Age|+IP|+Node|+Nominated Node|+Readiness Gates", _pod),
+    "ReplicaSet": (f"Name|Desired:integer|Current:integer|Ready:integer|Age|{_WIDE}", _replica_set),
+    "Secret": ("Name|Type|Data:integer|Age", _data),
+    "Service": ("Name|Type|Cluster-IP|External-IP|Port(s)|Age|+Selector", _service),
 }
 
 

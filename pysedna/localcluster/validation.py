@@ -95,9 +95,6 @@ def metadata_problems(kind: str, metadata: Json) -> Iterator[FieldProblem]:
     elif len(name) > 253:
         yield FieldProblem.invalid("metadata.name", name, "must be no more than 253 bytes")
     yield from label_problems(metadata.get("labels"), "metadata.labels")
-    for key in metadata.get("annotations") or {}:
-        if not _is_qualified(key.lower()):
-            yield FieldProblem.invalid("metadata.annotations", key, _BAD_KEY)
     for index, owner in enumerate(metadata.get("ownerReferences") or []):
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
@@ -171,23 +168,19 @@ def pod_spec_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
             names.append(name)
             if not container.get("image"):
                 yield FieldProblem.required(f"{where}.image")
-            yield from _container_problems(container, where, [each.get("name") for each in spec.get("volumes") or []])
+            yield from _port_problems(container.get("ports") or [], where, "containerPort")
     if spec.get("restartPolicy") not in ("Always", "OnFailure", "Never"):
         choices = ["Always", "OnFailure", "Never"]
         yield FieldProblem.unsupported(f"{path}.restartPolicy", spec.get("restartPolicy"), choices)
 
 
-def _container_problems(container: Json, path: str, volumes: list[Any]) -> Iterator[FieldProblem]:
-    for index, port in enumerate(container.get("ports") or []):
-        number, where = port.get("containerPort"), f"{path}.ports[{index}].containerPort"
-        if not number:
+def _port_problems(ports: list[Json], path: str, field: str) -> Iterator[FieldProblem]:
+    for index, port in enumerate(ports):
+        number, where = port.get(field), f"{path}.ports[{index}].{field}"
+        if number is None:
             yield FieldProblem.required(where)
         elif not isinstance(number, int) or not 0 < number < 65536:
             yield FieldProblem.invalid(where, number, "must be between 1 and 65535, inclusive")
-    for index, mount in enumerate(container.get("volumeMounts") or []):
-        if mount.get("name") not in volumes:
-            where = f"{path}.volumeMounts[{index}].name"
-            yield FieldProblem(where, f'Not found: "{mount.get("name")}"', "FieldValueNotFound")
 
 
 def _workload(obj: Json, old: Json | None) -> Iterator[FieldProblem]:
@@ -219,23 +212,13 @@ def _service(obj: Json, old: Json | None) -> Iterator[FieldProblem]:
     for index, port in enumerate(ports):
         if len(ports) > 1 and not port.get("name"):
             yield FieldProblem.required(f"spec.ports[{index}].name")
-        number = port.get("port")
-        if not isinstance(number, int) or not 0 < number < 65536:
-            where = f"spec.ports[{index}].port"
-            yield FieldProblem.invalid(where, number, "must be between 1 and 65535, inclusive")
+    yield from _port_problems(ports, "spec", "port")
     before = ((old or {}).get("spec") or {}).get("clusterIP")
     if before and spec.get("clusterIP") != before:
         yield FieldProblem.invalid("spec.clusterIPs[0]", spec.get("clusterIP"), "may not change once set")
 
 
 def _data(obj: Json, old: Json | None) -> Iterator[FieldProblem]:
-    for key in obj.get("data") or {}:
-        if not re.fullmatch(r"[-._a-zA-Z0-9]+", key):
-            text = (
-                "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
-                "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
-            )
-            yield FieldProblem.invalid(f"data[{key}]", key, text)
     if old is not None and old.get("type") != obj.get("type"):
         yield FieldProblem.invalid("type", obj.get("type"), "field is immutable")
     if old is not None and old.get("immutable"):
@@ -250,13 +233,6 @@ def _event(obj: Json, old: Json | None) -> Iterator[FieldProblem]:
         yield FieldProblem.invalid("involvedObject.namespace", about, "does not match event.namespace")
 
 
-def _lease(obj: Json, old: Json | None) -> Iterator[FieldProblem]:
-    spec = obj.get("spec") or {}
-    if spec.get("leaseDurationSeconds", 1) <= 0:
-        where = "spec.leaseDurationSeconds"
-        yield FieldProblem.invalid(where, spec["leaseDurationSeconds"], "must be greater than 0")
-
-
 def _compact(value: Any) -> str:
     return orjson.dumps(value or None, option=orjson.OPT_SORT_KEYS).decode()
 
@@ -265,7 +241,6 @@ _CHECKS: dict[str, Callable[[Json, Json | None], Iterator[FieldProblem]]] = {
     "ConfigMap": _data,
     "Deployment": _workload,
     "Event": _event,
-    "Lease": _lease,
     "Pod": _pod,
     "ReplicaSet": _workload,
     "Secret": _data,
