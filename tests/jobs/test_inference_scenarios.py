@@ -167,6 +167,17 @@ def test_fault_14_a_service_whose_model_comes_late_gets_well(make: Any, world: A
     assert (scene.condition("Pending")["status"], scene.condition("Running")["status"]) == ("False", "True")
 
 
+def test_a_model_that_goes_away_matters_only_when_a_worker_must_be_made(running: Scene) -> None:
+    running.cluster.delete(running.world.MODEL, "little")
+    running.settle()
+    assert running.condition("Pending") == {}
+    running.edit("0.5")
+    running.settle()
+    assert running.condition("Pending")["reason"] == "ModelNotFound"
+    assert running.condition("Running")["status"] == "False", "the worker of the old spec runs on, and is not counted"
+    assert list(running.deployments()) == [CLOUD, EDGE]
+
+
 def test_a_crash_looping_edge_worker_shows_in_the_status_through_its_pod(running: Scene) -> None:
     (pod,) = (
         found["metadata"]["name"]

@@ -47,7 +47,9 @@ class JointInference:
         if isinstance(wanted, Problem):
             return Plan(problem=wanted)
         waiting = [
-            Problem(problem.reason, f"{kind} worker: {problem.message}") for kind, problem in wanted.problems.items()
+            Problem(problem.reason, f"{kind} worker: {problem.message}")
+            for kind, problem in wanted.problems.items()
+            if not _is_current(job, kind, observed)
         ]
         problem = problems.combined([*waiting, *changes.names_taken(wanted, observed)])
         return Plan(changes.diff(wanted, observed, job), problem)
@@ -72,3 +74,13 @@ class JointInference:
             if pod.labels.get(labels.type_label(job.kind)) == EDGE and labels.spec_hash_of(pod, job.kind) == digest
         ]
         return sorted({node for node in bound if node})
+
+
+def _is_current(job: InferenceService, kind: str, observed: Observed) -> bool:
+    """Whether a worker is there as the spec wants it, so that nothing it was made of is needed now."""
+    live = observed.of(DEPLOYMENT).get(names.deployment_name(job.name, kind))
+    return (
+        live is not None
+        and live.deletion_timestamp is None
+        and labels.spec_hash_of(live, job.kind) == children.worker_hash(job.spec, kind)
+    )
