@@ -185,7 +185,12 @@ def test_a_change_of_labels_of_the_deployment_rolls_nothing(kit: Any) -> None:
     assert {pod.uid for pod in active(kit)} == before
 
 
-def test_pods_that_crash_make_it_unavailable(kit: Any) -> None:
+def _waits_for_its_next_start(pod: Object) -> bool:
+    containers = (pod.get("status") or {}).get("containerStatuses") or ()
+    return any("waiting" in one["state"] and one["restartCount"] > 0 for one in containers)
+
+
+def test_pods_that_crash_make_it_unavailable(kit: Any, eventually: Any) -> None:
     crashing = template("web:1", run_seconds="0", exit_code="1")
     deployment(kit, 1, pod=crashing)
     found = kit.wait(
@@ -195,15 +200,8 @@ def test_pods_that_crash_make_it_unavailable(kit: Any) -> None:
         api_version=APPS,
     )
     assert conditions(found)["Available"] == ("False", "MinimumReplicasUnavailable")
-    (pod,) = active(kit)
-    crashed = kit.wait(
-        "Pod",
-        pod.name,
-        lambda obj: (
-            "waiting" in obj["status"]["containerStatuses"][0]["state"]
-            and obj["status"]["containerStatuses"][0]["restartCount"] > 0
-        ),
-    )
+    (pod,) = eventually(lambda: active(kit))
+    crashed = kit.wait("Pod", pod.name, _waits_for_its_next_start)
     assert crashed["status"]["phase"] == "Running"
     assert crashed["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "CrashLoopBackOff"
 

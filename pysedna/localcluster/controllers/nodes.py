@@ -138,10 +138,10 @@ class PodRunner:
         now = self._now()
         address, moments = self._remembered(pod)
         found = look(pod.to_dict(), now, self._options, moments=moments, pod_ip=address, host_ip=HOST_IP)
-        with self._lock:
-            self._known[key] = (pod.uid, address, found.moments)
         try:
             self._write(pod, found.status, context)
+            with self._lock:  # only now: steps that were not written have not happened, and must not be counted
+                self._known[key] = (pod.uid, address, found.moments)
             if found.remove:
                 context.client.resource(*POD).delete(key, uid=pod.uid, grace_period=0)
                 return None
