@@ -52,6 +52,17 @@ def document(kinds: Kinds, path: str, address: str) -> Json | None:
     return None
 
 
+def openapi_v2(accept: str) -> tuple[bytes, str]:
+    """(document, content type): an empty one. kubectl reads it (in protobuf only) before it calls a kind unknown."""
+    if "proto-openapi.spec.v2" in accept:
+        content = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+        return b"\x0a\x032.0", content  # field 1, swagger: "2.0"
+    return (
+        b'{"swagger":"2.0","info":{"title":"pysedna embedded cluster","version":"v1"},"paths":{}}',
+        "application/json",
+    )
+
+
 def _each(groups: dict[str, list[str]]) -> list[tuple[str, str]]:
     return [(group, version) for group, versions in groups.items() for version in versions]
 

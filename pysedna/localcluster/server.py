@@ -105,7 +105,7 @@ class ApiServer:
     async def _serve(self) -> None:
         application = web.Application(client_max_size=MAX_BODY)
         application.router.add_route("*", "/{path:.*}", self._handle)
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=_GRACE, handle_signals=False)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=_GRACE, handler_cancellation=True)
         await runner.setup()
         try:
             site = web.TCPSite(runner, self._host, self._port)
@@ -145,9 +145,9 @@ class ApiServer:
             document = discovery.document(self.backend.kinds, path, host)
             if document is not None:
                 return web.Response(body=orjson.dumps(document), content_type="application/json")
-        if path.startswith("/openapi/v2"):
-            text = "OpenAPI v2 is not served by the embedded cluster, use a real API server"
-            raise ApiError(text, status=501, reason="NotImplemented")
+            if path == "/openapi/v2":
+                body, content = discovery.openapi_v2(request.headers.get("Accept", ""))
+                return web.Response(body=body, headers={"Content-Type": content})
         if path.startswith(("/api/", "/apis/")):
             return await self._handlers.handle(request)
         return web.Response(text="404 page not found\n", status=404)

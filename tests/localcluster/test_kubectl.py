@@ -201,6 +201,11 @@ def test_definitions_and_their_objects(kubectl: Kubectl, widgets: Json, widget: 
     kubectl("get", "widgets", fails=True)
 
 
+def test_an_unknown_kind_is_named(kubectl: Kubectl) -> None:
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
+    assert 'no matches for kind "Job" in version "batch/v1"' in kubectl("apply", "-f", "-", stdin=job, fails=True)
+
+
 def test_what_is_not_done_is_refused_with_a_hint(api: Api, kubectl: Kubectl, pod: Callable[..., Json]) -> None:
     api("POST", PODS, pod("a"))
     assert "use a real API server" in kubectl("logs", "a", fails=True)

@@ -124,6 +124,13 @@ def test_dropped_watches_are_cut(api: Api, eventually: Callable[[Callable[[], bo
             list(stream)
 
 
+def test_a_reader_that_leaves_is_forgotten_at_once(api: Api, eventually: Callable[[Callable[[], bool]], None]) -> None:
+    stream = api.watch(f"{MAPS}?watch=1&resourceVersion=1")
+    assert api.server.watchers == 1
+    stream.close()
+    eventually(lambda: api.server.watchers == 0)
+
+
 def test_a_reader_that_stops_slows_nobody_and_is_cut_off(
     serve: Callable[..., Api], eventually: Callable[[Callable[[], bool]], None]
 ) -> None:
