@@ -16,9 +16,9 @@ from informers.errors import ForbiddenError
 from pysedna.api.common import API_VERSION, Base
 from pysedna.controller import Result
 from pysedna.edge import EdgeSink
-from pysedna.jobs import conditions as c
 from pysedna.jobs.actions import POD, Kind
 from pysedna.jobs.behaviour import Behaviour
+from pysedna.jobs.conditions import pending
 from pysedna.jobs.edge_notices import EdgeNotices
 from pysedna.jobs.errors import ChildrenNotWritten
 from pysedna.jobs.executor import Outcome, carry_out
@@ -167,7 +167,7 @@ class JobReconciler(Generic[S]):
         now = self._now()
 
         def compute(status: Mapping[str, Any]) -> StatusChange:
-            told, notes = c.pending(status.get("conditions") or (), problem, now=now)
+            told, notes = pending(status.get("conditions") or (), problem, now=now)
             return StatusChange({"observedGeneration": seen.generation}, told, notes)
 
         return compute

@@ -417,8 +417,8 @@ class TwoInferenceManagers(InferenceMachine):
     managers_count = 2
 
 
-# A long search: JOBS_EXAMPLES=1000 pytest tests/jobs/test_state_machines.py --timeout 0. Failures are replayed as found:
-# shrinking them takes longer than reading them.
+# A long search: JOBS_EXAMPLES=1000 pytest tests/jobs/test_state_machines.py --timeout 0
+# Failures are shown as found: shrinking them takes longer than reading them.
 PROFILE = settings(
     max_examples=int(os.environ.get("JOBS_EXAMPLES", "25")),
     stateful_step_count=60,

@@ -14,9 +14,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from informers import Object
-from pysedna.jobs import conditions as c
 from pysedna.jobs import labels
-from pysedna.jobs.conditions import Note
+from pysedna.jobs.conditions import (
+    COMPLETE,
+    FAILED,
+    PENDING,
+    SPEC_CHANGED,
+    TRAINING,
+    Condition,
+    Note,
+    clear,
+    find,
+    is_true,
+    pending,
+    set_condition,
+)
 from pysedna.jobs.federated_learning.children import (
     COMPLETION_POLICY,
     TRAIN,
@@ -32,9 +44,9 @@ from pysedna.jobs.status import StatusChange
 _ROUND = "DoTraining"  # the reason under which local controllers report rounds
 
 
-def is_finished(conditions: Sequence[c.Condition]) -> bool:
+def is_finished(conditions: Sequence[Condition]) -> bool:
     """Whether a job is over for good."""
-    return c.is_true(conditions, c.COMPLETE) or c.is_true(conditions, c.FAILED)
+    return is_true(conditions, COMPLETE) or is_true(conditions, FAILED)
 
 
 def finishes(job: FederatedJob, pods: Iterable[Object]) -> bool:
@@ -101,24 +113,22 @@ def _unfinished(job: FederatedJob, workers: _Workers, problem: Problem | None, n
     }
     if not job.status.get("startTime") and problem is None:
         fields["startTime"] = now
-    conditions, notes = c.pending(job.conditions, problem, now=now)
+    conditions, notes = pending(job.conditions, problem, now=now)
     return StatusChange(fields, _training(conditions, workers, now), notes)
 
 
-def _training(conditions: Sequence[c.Condition], workers: _Workers, now: str) -> list[c.Condition]:
+def _training(conditions: Sequence[Condition], workers: _Workers, now: str) -> list[Condition]:
     if workers.troubles:
         message = "; ".join(trouble.message for trouble in workers.troubles)
-        return c.set_condition(
-            conditions, c.TRAINING, False, now=now, reason=workers.troubles[0].reason, message=message
-        )
+        return set_condition(conditions, TRAINING, False, now=now, reason=workers.troubles[0].reason, message=message)
     if workers.starting:
         message = f"waiting for {', '.join(workers.starting)}"
-        return c.set_condition(conditions, c.TRAINING, False, now=now, reason="WorkersStarting", message=message)
-    old = c.find(conditions, c.TRAINING)
+        return set_condition(conditions, TRAINING, False, now=now, reason="WorkersStarting", message=message)
+    old = find(conditions, TRAINING)
     if old is not None and old.get("status") == "True" and old.get("reason") == _ROUND:
         return list(conditions)  # the edge has told more than we know: which round it is
     message = "the trainers have ended, the aggregator works on" if _aggregating(workers) else "all workers run"
-    return c.set_condition(conditions, c.TRAINING, True, now=now, reason="WorkersRunning", message=message)
+    return set_condition(conditions, TRAINING, True, now=now, reason="WorkersRunning", message=message)
 
 
 def _aggregating(workers: _Workers) -> bool:
@@ -126,10 +136,10 @@ def _aggregating(workers: _Workers) -> bool:
 
 
 def _succeeded(job: FederatedJob, workers: _Workers, now: str) -> StatusChange:
-    conditions = c.clear(c.clear(job.conditions, c.PENDING, now=now), c.TRAINING, now=now)
-    conditions = c.set_condition(
+    conditions = clear(clear(job.conditions, PENDING, now=now), TRAINING, now=now)
+    conditions = set_condition(
         conditions,
-        c.COMPLETE,
+        COMPLETE,
         True,
         now=now,
         reason="WorkersSucceeded",
@@ -142,10 +152,10 @@ def _succeeded(job: FederatedJob, workers: _Workers, now: str) -> StatusChange:
 
 def _failed(job: FederatedJob, workers: _Workers, now: str) -> StatusChange:
     message = "; ".join(failure(pod) for pod in workers.failed)
-    conditions = c.clear(c.clear(job.conditions, c.PENDING, now=now), c.TRAINING, now=now)
-    conditions = c.set_condition(
+    conditions = clear(clear(job.conditions, PENDING, now=now), TRAINING, now=now)
+    conditions = set_condition(
         conditions,
-        c.FAILED,
+        FAILED,
         True,
         now=now,
         reason="workerFailed",
@@ -169,8 +179,8 @@ def _after_the_end(job: FederatedJob, pods: Sequence[Object], now: str) -> Statu
     fields = {"active": sum(1 for pod in pods if is_active(pod)), "observedGeneration": job.generation}
     end = next(
         condition
-        for kind in (c.COMPLETE, c.FAILED)
-        if c.is_true(job.conditions, kind) and (condition := c.find(job.conditions, kind)) is not None
+        for kind in (COMPLETE, FAILED)
+        if is_true(job.conditions, kind) and (condition := find(job.conditions, kind)) is not None
     )
     seen = end.get("observedGeneration")
     if not isinstance(seen, int) or job.generation <= seen:
@@ -178,6 +188,6 @@ def _after_the_end(job: FederatedJob, pods: Sequence[Object], now: str) -> Statu
     message = (
         "the job had finished when its spec was changed; the change has no effect: create a new job to run it again"
     )
-    news = not c.is_true(job.conditions, c.SPEC_CHANGED)
-    conditions = c.set_condition(job.conditions, c.SPEC_CHANGED, True, now=now, reason="JobFinished", message=message)
+    news = not is_true(job.conditions, SPEC_CHANGED)
+    conditions = set_condition(job.conditions, SPEC_CHANGED, True, now=now, reason="JobFinished", message=message)
     return StatusChange(fields, conditions, [Note("Warning", "JobFinished", message)] if news else [])

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from informers import Object
-from pysedna.jobs import conditions as c
 from pysedna.jobs import deployments, labels, names
-from pysedna.jobs.conditions import Note
+from pysedna.jobs.conditions import FAILED, RUNNING, Condition, Note, clear, pending, set_condition, tell
 from pysedna.jobs.joint_inference.children import WORKERS, InferenceService, worker_hash
 from pysedna.jobs.pod_state import pod_trouble
 from pysedna.jobs.problems import Problem
@@ -50,7 +49,7 @@ def status(
     }
     if not job.status.get("startTime") and (live or problem is None):
         fields["startTime"] = now
-    conditions, notes = c.pending(job.conditions, problem, now=now)
+    conditions, notes = pending(job.conditions, problem, now=now)
     conditions = _running(conditions, workers, now)
     conditions, more = _failed(conditions, troubled, now)
     return StatusChange(fields, conditions, [*notes, *more])
@@ -75,22 +74,22 @@ def _judge(job: InferenceService, kind: str, live: Mapping[str, Object], pods: S
     return _Worker(kind, digest == worker_hash(job.spec, kind) and deployments.available(found), said)
 
 
-def _running(conditions: Sequence[c.Condition], workers: Sequence[_Worker], now: str) -> list[c.Condition]:
+def _running(conditions: Sequence[Condition], workers: Sequence[_Worker], now: str) -> list[Condition]:
     missing = [worker.kind for worker in workers if not worker.active]
     if not missing:
-        return c.set_condition(
-            conditions, c.RUNNING, True, now=now, reason="WorkersAvailable", message="both workers are available"
+        return set_condition(
+            conditions, RUNNING, True, now=now, reason="WorkersAvailable", message="both workers are available"
         )
     message = f"not available: the {' and the '.join(missing)} worker"
-    return c.set_condition(conditions, c.RUNNING, False, now=now, reason="WorkersUnavailable", message=message)
+    return set_condition(conditions, RUNNING, False, now=now, reason="WorkersUnavailable", message=message)
 
 
 def _failed(
-    conditions: Sequence[c.Condition], troubled: Sequence[_Worker], now: str
-) -> tuple[list[c.Condition], list[Note]]:
+    conditions: Sequence[Condition], troubled: Sequence[_Worker], now: str
+) -> tuple[list[Condition], list[Note]]:
     said = [(worker.kind, worker.trouble) for worker in troubled if worker.trouble is not None]
     if not said:
-        return c.clear(conditions, c.FAILED, now=now), []
+        return clear(conditions, FAILED, now=now), []
     message = "; ".join(f"{kind} worker: {trouble[1]}" for kind, trouble in said)
-    told, notes = c.tell(conditions, c.FAILED, reason=said[0][1][0], message=message, now=now)
+    told, notes = tell(conditions, FAILED, reason=said[0][1][0], message=message, now=now)
     return told, [Note("Warning", "workerFailed", note.message) for note in notes]
