@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import leaderelection
 from informers import ObjectKey
+from leaderelection.metrics import MetricsProvider
 from pysedna.controller.errors import LeadershipLost, NotLeading
 from pysedna.controller.runnables import RunnableGroup
 
@@ -61,6 +62,7 @@ class Campaign:
         *,
         name: str,
         on_failure: Callable[[BaseException], None],
+        metrics: MetricsProvider | None = None,
     ) -> None:
         lock = ObjectKey.parse(settings.lock) if isinstance(settings.lock, str) else settings.lock
         self.identity = settings.identity or new_identity()
@@ -77,6 +79,7 @@ class Campaign:
             on_started_leading=self._lead,
             worker_timeout=_WORKER_TIMEOUT,
             name=name,
+            metrics=metrics,
         )
         self._thread = threading.Thread(target=self._run, name="election", daemon=True)
 

@@ -15,6 +15,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from informers import Object, ObjectKey, SharedInformerFactory, SyncError
+from informers.metrics import PrometheusMetricsProvider as InformerMetrics
+from leaderelection.metrics import PrometheusMetricsProvider as ElectionMetrics
 from pysedna.controller.controller import Controller, Reconcile
 from pysedna.controller.election import Campaign, LeaderElection
 from pysedna.controller.errors import (
@@ -35,7 +37,7 @@ from pysedna.controller.runnables import START, STOP, Runnable, RunnableGroup, S
 from pysedna.controller.signals import on_signals
 from pysedna.controller.sources import Watch, own_key
 from workqueue import Clock, MonotonicClock, RateLimiter, WorkQueue
-from workqueue.metrics import PrometheusMetricsProvider
+from workqueue.metrics import PrometheusMetricsProvider as QueueMetrics
 
 if TYPE_CHECKING:
     from informers import Client
@@ -55,7 +57,8 @@ class Manager:
     `name` labels logs and threads. `namespaces`: what the caches hold (None: all). `leader_election`: without it
     the manager acts at once. `http`: where /healthz, /readyz and /metrics are served; port 0 takes a free one,
     None serves nothing. `graceful_timeout`: seconds that running work is given at the stop; 0 does not wait, a
-    negative number waits for ever. `registry`: where the metrics go; by default a registry of this manager's own.
+    negative number waits for ever. `registry`: where the metrics go, by default
+    one of this manager's own; two managers cannot share one.
 
     Everything may be added before `run` or while it runs. The client stays the caller's: it is not closed.
     """
@@ -75,7 +78,9 @@ class Manager:
         self.client = client
         self.name = name
         self.registry = registry if registry is not None else CollectorRegistry()
-        self.informers = SharedInformerFactory(client, namespace=namespaces)
+        self.informers = SharedInformerFactory(
+            client, namespace=namespaces, metrics=InformerMetrics(registry=self.registry)
+        )
         self._clock = clock if clock is not None else MonotonicClock()
         self._graceful_timeout = graceful_timeout
         self._inbox: SimpleQueue[str | BaseException] = SimpleQueue()
@@ -87,9 +92,16 @@ class Manager:
         self._leaders = RunnableGroup(f"{name}-leaders", self._failed)
         self._campaign: Campaign | None = None
         if leader_election is not None:
-            self._campaign = Campaign(leader_election, client, self._leaders, name=name, on_failure=self._inbox.put)
+            self._campaign = Campaign(
+                leader_election,
+                client,
+                self._leaders,
+                name=name,
+                on_failure=self._inbox.put,
+                metrics=ElectionMetrics(registry=self.registry),
+            )
         self._metrics = ControllerMetrics(self.registry)
-        self._queue_metrics = PrometheusMetricsProvider(registry=self.registry)
+        self._queue_metrics = QueueMetrics(registry=self.registry)
         self._events = EventBroadcaster(client, metrics=EventMetrics(self.registry))
         self._checks: dict[str, dict[str, Check]] = {
             "healthz": {"ping": _ping},

@@ -158,13 +158,14 @@ def test_the_lease_of_a_worker_that_hangs_is_not_given_back(make: Any, run: Any,
     release.set()
 
 
-def test_health_asks_the_elector_too(make: Any, run: Any, http: Any, eventually: Any) -> None:
+def test_health_and_metrics_tell_of_the_election(make: Any, run: Any, http: Any) -> None:
     manager, signs = make("first", http="127.0.0.1:0")
     run(manager)
     assert signs.led.wait(WAIT)
     status, text = http(f"http://{manager.http_address}/healthz?verbose")
     assert status == 200
     assert "[+]leader-election ok" in text
+    assert 'leader_election_master_status{name="first"} 1.0' in http(f"http://{manager.http_address}/metrics")[1]
 
 
 def test_an_unsafe_configuration_is_refused_when_the_manager_is_made(make: Any) -> None:

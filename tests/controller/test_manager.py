@@ -328,7 +328,9 @@ def test_ready_when_caches_are_filled_and_metrics_tell_of_the_work(
     eventually(lambda: http(f"http://{manager.http_address}/readyz")[0] == 200)
     wanted = 'controller_runtime_reconcile_total{controller="maps",result="requeue_after"} 1.0'
     eventually(lambda: wanted in http(f"http://{manager.http_address}/metrics")[1])
-    assert 'workqueue_depth{name="maps"} 0.0' in http(f"http://{manager.http_address}/metrics")[1]
+    metrics = http(f"http://{manager.http_address}/metrics")[1]
+    assert 'workqueue_depth{name="maps"} 0.0' in metrics
+    assert "informer_objects{name=" in metrics
 
 
 def test_an_unreachable_server_is_named_and_makes_it_not_ready(
