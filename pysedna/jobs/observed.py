@@ -46,6 +46,10 @@ def anyone_newer(observed: Observed, job: Job[Any]) -> bool:
 def name_taken(kind: Kind, child: Object) -> Problem:
     """The problem of a child's name that somebody else's object has."""
     owner = child.controller
+    if child.deletion_timestamp is not None:
+        return Problem(
+            problems.NAME_TAKEN, f"another {kind[1]} called {child.name} is still being deleted; it is waited for"
+        )
     whose = f"belongs to {owner.kind} {owner.name}" if owner is not None else "was not made for this job"
     return Problem(
         problems.NAME_TAKEN,
