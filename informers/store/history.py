@@ -15,6 +15,8 @@ class Table:
         self.hooks = hooks
         self.objects: dict[str, Stored] = {}
         self.events: list[Event] = []
+        self.forgotten = 0
+        """The version of the newest event that was dropped."""
         self._paths: list[str] = []
 
     def get(self, key: ObjectKey) -> Stored | None:
@@ -59,7 +61,10 @@ class Table:
 
     def forget(self, version: int) -> None:
         """Drops the events up to and including `version`."""
-        del self.events[: bisect_right(self.events, version, key=_version)]
+        count = bisect_right(self.events, version, key=_version)
+        if count:
+            self.forgotten = self.events[count - 1].version
+            del self.events[:count]
 
 
 def _version(event: Event) -> int:

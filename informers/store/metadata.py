@@ -19,7 +19,7 @@ def for_create(resource: ResourceType, obj: Json, namespace: str) -> Json:
     """A copy of `obj` with clean metadata and its namespace; the name may still be to be generated."""
     metadata = _metadata(obj)
     _check_namespace(resource, metadata, namespace)
-    if metadata.get("resourceVersion"):
+    if metadata.get("resourceVersion") not in (None, "", "0"):
         raise ApiError("resourceVersion should not be set on objects to be created")
     for field in (*_SERVER_FIELDS, "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "generation"):
         metadata.pop(field, None)

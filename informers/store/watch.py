@@ -40,6 +40,7 @@ class Watch:
         self._bounds = bounds
         self._initial = initial
         self._end_bookmark = end_bookmark
+        self._begun = False
         self.version = version
         """The newest version whose events were given out."""
 
@@ -51,8 +52,10 @@ class Watch:
         if self._initial or self._end_bookmark:
             return self._poll_initial(limit)
         current, compacted = self._bounds()
-        if self.version < compacted:
+        # One that has kept up with its resource stays, however much of the others was forgotten since.
+        if self.version < (self._table.forgotten if self._begun else compacted):
             raise too_old(self.version, compacted)
+        self._begun = True
         events = self._table.events_after(self.version, limit)
         self.version = events[-1].version if limit is not None and len(events) == limit else max(current, self.version)
         return [item for item in map(self._seen, events) if item is not None]

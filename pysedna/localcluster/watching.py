@@ -83,8 +83,9 @@ async def stream(
     deadline = loop.time() + timeout
     bookmark_at = loop.time() + bookmark_interval if bookmark_interval else deadline
     first = True
-    while not wakeup.ended:
+    while not wakeup.dropped:
         wakeup.event.clear()
+        ended = wakeup.ended  # what happened up to then is still shown
         try:
             items = watch.poll(_BATCH)
         except ApiError as error:
@@ -98,6 +99,8 @@ async def stream(
             break
         if len(items) >= _BATCH:
             continue
+        if ended:
+            break
         now = loop.time()
         if bookmark_interval and now >= min(bookmark_at, deadline):
             bookmark_at = now + bookmark_interval

@@ -559,6 +559,15 @@ def test_a_compacted_version_expires_and_a_reader_that_kept_up_does_not_notice(s
     assert seen(quick) == []
 
 
+def test_a_watch_of_a_quiet_resource_outlives_the_compaction_of_the_others(store: Store) -> None:
+    watch = store.watch(NODES, resource_version="1")
+    assert seen(watch) == []
+    add(store, "a")
+    store.compact()
+    add(store, "n", NODES)
+    assert seen(watch) == [("ADDED", "n")]
+
+
 def test_the_history_is_bounded_and_drops_its_oldest_quarter() -> None:
     store = new_store(history_limit=8)
     for number in range(9):

@@ -129,7 +129,6 @@ class StoreMachine(RuleBasedStateMachine):
         except ExpiredError:
             assert was < compacted
             return
-        assert was >= compacted
         last = was
         for item in items:
             path = str(item.stored.key)
