@@ -59,8 +59,7 @@ class JobReconciler(Generic[S]):
         self._now = now
 
     def reconcile(self, key: ObjectKey, run: Run) -> Result | None:
-        """Bring one job a step closer to what it wants. Every change that this makes, or waits for, comes back as an
-        event.
+        """Bring one job a step closer to what it wants. What this changes, or waits for, comes back as events.
 
         A run that finds its caches behind the server does what it safely can and asks to be run again. Raises
         `ChildrenNotWritten` (and errors of the client) to be tried again; what can be done without is done before.
