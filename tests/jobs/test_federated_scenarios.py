@@ -271,9 +271,10 @@ def test_somebody_elses_pod_under_a_workers_name_stays_and_the_job_goes_on_when_
     scene.cluster.create(
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "defects-train-0", "namespace": "ns"}}
     )
+    scene.settle()
     foreign = scene.pods()["defects-train-0"]
     scene.job()
-    scene.settle(kubelets=False)
+    scene.settle()
     assert scene.pods()["defects-train-0"] == foreign
     assert scene.condition("Pending")["reason"] == "NameTaken"
     scene.cluster.delete(scene.world.POD, "defects-train-0", grace=0)
