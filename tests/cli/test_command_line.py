@@ -153,6 +153,23 @@ def test_a_manager_without_a_server_says_so_and_goes_on_trying(tmp_path: Path, r
     assert process.returncode == 0
 
 
+def test_an_http_address_that_is_taken_is_one_line(tmp_path: Path, refused: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        kubeconfig = write_kubeconfig(tmp_path / "config", refused)
+        result = run("manager", "--kubeconfig", kubeconfig, "--http", address, "--no-leader-elect")
+    assert result.returncode == 1
+    assert address in one_error_line(result)
+
+
+def test_a_port_that_is_taken_ends_the_localcluster_with_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result = run("localcluster", "--port", port, "--log-level", "error")
+    assert result.returncode == 1
+    assert port in one_error_line(result)
+
+
 def test_localcluster_serves_until_it_is_asked_to_stop(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "config"
     words = ["localcluster", "--nodes", "alpha,beta", "--kubeconfig-out", str(kubeconfig), "--log-level", "error"]
