@@ -79,7 +79,9 @@ def with_generation(resource: ResourceType, old: Json, new: Json) -> Json:
 
 
 def with_version(obj: Json, version: int) -> Json:
-    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(version)}}
+    """`obj` as it is stored: under its version, with apiVersion and kind in front."""
+    metadata = {**obj["metadata"], "resourceVersion": str(version)}
+    return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **obj, "metadata": metadata}
 
 
 def same(old: Json, new: Json) -> bool:

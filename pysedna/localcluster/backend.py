@@ -341,6 +341,7 @@ class Backend:
         for resource, objects in found.items():
             served = self.kinds.named(resource)
             if not served:
+                state.close()
                 raise StateFileError(state.path, f"holds {resource}, which it does not define")
             self.store.restore(served[0].resource, objects)
 

@@ -64,7 +64,7 @@ class View:
         if self.form == "metadata":
             kind, version = "PartialObjectMetadataList", "meta.k8s.io/v1"
         head = orjson.dumps({"kind": kind, "apiVersion": version, "metadata": metadata})
-        return head[:-1] + b',"items":[' + b",".join(map(self._rendered, listing.items)) + b"]}"
+        return head[:-1] + b',"items":[' + b",".join(map(self._item, listing.items)) + b"]}"
 
     def line(self, type: str, stored: Stored, *, first: bool) -> bytes:
         """A line of a watch. Tables repeat their columns in the first one only."""
@@ -74,6 +74,14 @@ class View:
         else:
             body = self._rendered(stored)
         return b'{"type":"' + type.encode() + b'","object":' + body + b"}\n"
+
+    def _item(self, stored: Stored) -> bytes:
+        """An object inside a list; built-in kinds leave out there what the list's own kind says."""
+        if self.form == "metadata" or self.kind.custom is not None:
+            return self._rendered(stored)
+        resource = self.kind.resource
+        known = f'{{"apiVersion":"{resource.api_version}","kind":"{resource.kind}",'.encode()  # the store puts it first
+        return b"{" + stored.raw.removeprefix(known) if stored.raw.startswith(known) else stored.raw
 
     def _rendered(self, stored: Stored) -> bytes:
         if self.form == "metadata":

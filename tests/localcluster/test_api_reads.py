@@ -35,6 +35,17 @@ def test_pages_go_to_the_end_of_one_version(api: Api) -> None:
     assert found == [*"abcde"]
 
 
+def test_items_of_built_in_lists_leave_out_their_kind(api: Api) -> None:
+    fill(api, "a")
+    listing = api.get(MAPS).json
+    assert (listing["kind"], list(listing["items"][0])) == ("ConfigMapList", ["metadata"])
+    for resource in ("secrets", "nodes", "services"):
+        scope = "" if resource == "nodes" else "namespaces/default/"
+        spec = {"spec": {"ports": [{"port": 80}]}} if resource == "services" else {}
+        assert api("POST", f"/api/v1/{scope}{resource}", {"metadata": {"name": "a"}, **spec}).status == 201
+        assert not {"kind", "apiVersion"} & api.get(f"/api/v1/{resource}").json["items"][0].keys()
+
+
 def test_an_expired_token_is_410_with_a_fresh_one(api: Api) -> None:
     fill(api, *"abc")
     token = api.get(f"{MAPS}?limit=1").metadata["continue"]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import urllib3
 
+from pysedna.localcluster.backend import Backend
 from pysedna.localcluster.errors import StateFileError
 from pysedna.localcluster.persistence import StateFile
 
@@ -172,6 +173,13 @@ def test_content_that_cannot_be_true_is_refused(
     path = sound(tmp_path / "state")
     execute(path, statement, *values)
     assert re.search(problem, refuse(path))
+
+
+def test_objects_that_nothing_defines_are_refused(tmp_path: Path) -> None:
+    path = sound(tmp_path / "state")
+    execute(path, "INSERT INTO objects VALUES ('cats.ex.io', 'a/b', ?)", b'{"metadata": {"resourceVersion": "1"}}')
+    with pytest.raises(StateFileError, match=r"holds cats.ex.io, which it does not define"):
+        Backend(state=StateFile(path), committed=lambda event: None)
 
 
 def test_a_directory_is_refused(tmp_path: Path) -> None:
