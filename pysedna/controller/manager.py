@@ -57,8 +57,8 @@ class Manager:
     `name` labels logs and threads. `namespaces`: what the caches hold (None: all). `leader_election`: without it
     the manager acts at once. `http`: where /healthz, /readyz and /metrics are served; port 0 takes a free one,
     None serves nothing. `graceful_timeout`: seconds that running work is given at the stop; 0 does not wait, a
-    negative number waits for ever. `registry`: where the metrics go, by default
-    one of this manager's own; two managers cannot share one.
+    negative number waits for ever. `registry`: where the metrics go, by default one of this manager's own; two managers
+    cannot share one.
 
     Everything may be added before `run` or while it runs. The client stays the caller's: it is not closed.
     """
