@@ -464,3 +464,15 @@ def test_a_manager_that_still_sees_the_old_job_leaves_the_new_pods_alone(running
     late.pull(running.world.POD)
     late.drain()
     assert "defects-train-0" not in running.pods(), "nothing of the old spec comes back"
+
+
+def test_a_reconcile_of_this_harness_stops_before_each_of_its_api_calls(scene: Scene) -> None:
+    scene.job()
+    scene.manager.pull_all()
+    calls = 0
+    scene.manager.begin()
+    while scene.manager.running is not None:
+        assert len(scene.manager.client.writes) == max(0, calls - 1), "one read of the job, then one write a step"
+        scene.manager.step()
+        calls += 1
+    assert calls == 6, "the job read again, a Service, three pods, the status"

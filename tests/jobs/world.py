@@ -338,6 +338,7 @@ class HandManager:
         name, key = list(self.queue)[index % len(self.queue)]
         del self.queue[name, key]
         self.running = Turn(lambda: self._reconcile(name, key))
+        self.running.begin()
         self._after_step()
         return True
 
@@ -398,6 +399,9 @@ class Turn:
         self.done = False
         self.failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="turn", daemon=True)
+
+    def begin(self) -> None:
+        """Run the function up to its first `pause`."""
         self._thread.start()
         self._wait()
 
