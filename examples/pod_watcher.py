@@ -4,9 +4,8 @@
 """
 
 import contextlib
-import signal
 import sys
-import threading
+import time
 
 from informers import Client, Object, SharedInformerFactory
 from pysedna.localcluster import LocalCluster
@@ -48,8 +47,6 @@ def on_delete(pod: Object, final_state_unknown: bool) -> None:
 
 
 def main() -> None:
-    stop = threading.Event()
-    signal.signal(signal.SIGINT, lambda *_: stop.set())
     with contextlib.ExitStack() as stack:
         if len(sys.argv) > 1:
             client = stack.enter_context(Client.from_kubeconfig(sys.argv[1]))
@@ -63,7 +60,9 @@ def main() -> None:
         pods.add_event_handler(on_add=on_add, on_update=on_update, on_delete=on_delete)
         factory.start()
         factory.wait_for_sync(timeout=30)
-        stop.wait()
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                time.sleep(1)
         for name in sorted(pods.indexer.index_values("node")):
             print(f"{name or '(no node)'} has {len(pods.lister.by_index('node', name))} pods")
 

@@ -2,12 +2,13 @@
 
 import shutil
 import signal
-import threading
 from pathlib import Path
 
 import click
 
 from pysedna.cli.common import Failure, log_level_option, one_line_errors, set_up_logging
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @click.command("localcluster")
@@ -31,9 +32,8 @@ def command(host: str, port: int, state: str | None, nodes: str, kubeconfig_out:
         ) from error
     from pysedna.localcluster import LocalClusterError
 
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    # Blocked and then waited for: a handler that wakes an event can miss a signal that comes just before the wait.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     names = [name.strip() for name in nodes.split(",") if name.strip()]
     try:
         with one_line_errors(), LocalCluster(host=host, port=port, state=state, nodes=names) as cluster:
@@ -42,6 +42,10 @@ def command(host: str, port: int, state: str | None, nodes: str, kubeconfig_out:
                 kubeconfig = Path(kubeconfig_out)
                 shutil.copyfile(cluster.kubeconfig, kubeconfig)
             click.echo(f"listening on {cluster.address}; try: kubectl --kubeconfig {kubeconfig} get nodes")
-            stop.wait()
+            signal.sigwait(STOP_SIGNALS)
+            # A second Ctrl-C while it stops is answered at once.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     except LocalClusterError as error:
         raise Failure(str(error)) from error
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -135,22 +136,33 @@ def test_the_demo_names_a_server_that_does_not_answer(tmp_path: Path, refused: s
     assert "Traceback" not in result.stdout + result.stderr
 
 
-def test_a_manager_without_a_server_says_so_and_goes_on_trying(tmp_path: Path, refused: str) -> None:
-    kubeconfig = write_kubeconfig(tmp_path / "config", refused)
+@contextmanager
+def started(*words: str) -> Iterator[subprocess.Popen[str]]:
+    """The command in the background, with stdout and stderr in one pipe; killed if the test fails."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "pysedna", "manager", "--kubeconfig", kubeconfig, "--http", "127.0.0.1:0"],
-        stderr=subprocess.PIPE,
+        [sys.executable, "-m", "pysedna", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
     with process:
-        assert process.stderr is not None
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_manager_without_a_server_says_so_and_goes_on_trying(tmp_path: Path, refused: str) -> None:
+    kubeconfig = write_kubeconfig(tmp_path / "config", refused)
+    with started("manager", "--kubeconfig", kubeconfig, "--http", "127.0.0.1:0") as process:
+        assert process.stdout is not None
         address = refused.removeprefix("http://")
-        line = next(line for line in process.stderr if address in line and "refused" in line.lower())
+        line = next(line for line in process.stdout if address in line and "refused" in line.lower())
         assert "Traceback" not in line
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        process.stderr.read()
-    assert process.returncode == 0
+        assert process.wait(30) == 0
 
 
 def test_an_http_address_that_is_taken_is_one_line(tmp_path: Path, refused: str) -> None:
@@ -170,16 +182,11 @@ def test_a_port_that_is_taken_ends_the_localcluster_with_one_line() -> None:
     assert port in one_error_line(result)
 
 
-def test_localcluster_serves_until_it_is_asked_to_stop(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_localcluster_serves_until_it_is_asked_to_stop(tmp_path: Path, number: signal.Signals) -> None:
     kubeconfig = tmp_path / "config"
     words = ["localcluster", "--nodes", "alpha,beta", "--kubeconfig-out", str(kubeconfig), "--log-level", "error"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pysedna", *words],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    with process:
+    with started(*words) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert "listening on http://127.0.0.1:" in line
@@ -187,9 +194,16 @@ def test_localcluster_serves_until_it_is_asked_to_stop(tmp_path: Path) -> None:
         with Client.from_kubeconfig(str(kubeconfig)) as client:
             nodes = client.resource("v1", "Node")
             assert nodes.wait_until("beta", lambda node: node is not None, timeout=20)
+        process.send_signal(number)
+        assert process.wait(30) == 0
+
+
+def test_localcluster_may_be_asked_to_stop_at_once() -> None:
+    with started("localcluster", "--log-level", "error") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        process.stdout.read()
-    assert process.returncode == 0
+        assert process.wait(30) == 0
 
 
 def test_a_damaged_state_file_is_refused_by_name_and_kept(tmp_path: Path) -> None:
