@@ -49,17 +49,20 @@ def test_what_was_recorded_is_written_before_the_manager_has_stopped(
     manager = Manager(cluster.client, name="m", http=None)
     recorder = manager.recorder("tester")
 
+    begun = threading.Event()
+
     class Last:
         def run(self, stop: threading.Event) -> None:
+            begun.set()
             stop.wait()
             for number in range(20):
                 recorder.event(subject, "Normal", f"Reason{number}", "the last words")
 
     manager.add(Last())
     running = run(manager)
-    running.end()
-    assert len(events(cluster, namespace)) in (0, 20)  # 0 when it was stopped before the runnable began
-    assert running.error is None
+    assert begun.wait(WAIT)
+    assert running.end() is None
+    assert len(events(cluster, namespace)) == 20
 
 
 def test_an_event_that_is_gone_is_written_afresh(
