@@ -19,7 +19,6 @@ from informers import (
     ObjectKey,
     RequestTimeout,
     ServiceUnavailableError,
-    TlsError,
     TooManyRequestsError,
     TransportError,
 )
@@ -431,80 +430,6 @@ def test_requests_name_their_sender_and_whom_they_act_for(serve, connect):
     assert headers["impersonate-extra-a%2fb"] == "c"
     connect(server).raw("GET", "/x")
     assert "pysedna" in server.asked[-1].headers["user-agent"]
-
-
-def test_tls_with_the_right_authority(serve, server_tls, certificates, kubeconfig):
-    from informers import Client
-
-    server = serve(lambda connection, request: connection.answer(STORED), tls=server_tls)
-    path = kubeconfig(server.url, **{"certificate-authority": str(certificates / "ca.crt")})
-    with Client.from_kubeconfig(path) as client:
-        assert client.resource("v1", "Pod").get("ns/a").uid == "u"
-
-
-def test_tls_with_the_wrong_authority(serve, server_tls, certificates, kubeconfig):
-    from informers import Client
-
-    server = serve(lambda connection, request: connection.answer(STORED), tls=server_tls)
-    path = kubeconfig(server.url, **{"certificate-authority": str(certificates / "other.crt")})
-    with (
-        Client.from_kubeconfig(path) as client,
-        pytest.raises(TlsError, match="certificate is not accepted") as caught,
-    ):
-        client.resource("v1", "Pod").create(POD)
-    assert server.url in str(caught.value)
-    assert not caught.value.retriable
-    assert not caught.value.maybe_applied
-
-
-def test_tls_to_a_server_that_speaks_none(serve, kubeconfig, certificates):
-    from informers import Client
-
-    def handle(connection, request):
-        connection.answer(b"what?", 400)
-
-    server = serve(handle)
-    url = server.url.replace("http:", "https:")
-    path = kubeconfig(url, **{"certificate-authority": str(certificates / "ca.crt")})
-    with Client.from_kubeconfig(path) as client, pytest.raises(TransportError) as caught:
-        client.raw("GET", "/x", timeout=3)
-    assert isinstance(caught.value, TlsError | ConnectionReset)
-
-
-def test_a_handshake_that_hangs_ends_at_the_deadline(kubeconfig, certificates):
-    from informers import Client
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
-        path = kubeconfig(url, **{"certificate-authority": str(certificates / "ca.crt")})
-        with Client.from_kubeconfig(path) as client:
-
-            def call():
-                with pytest.raises(RequestTimeout):
-                    client.raw("GET", "/x", timeout=0.3)
-
-            assert elapsed(call) < 2
-
-
-def test_closing_ends_a_handshake_that_hangs(kubeconfig, certificates):
-    from informers import Client
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
-        path = kubeconfig(url, **{"certificate-authority": str(certificates / "ca.crt")})
-        client = Client.from_kubeconfig(path, timeout=None)
-
-        def accept_then_close():
-            accepted, _ = listener.accept()
-            with accepted:
-                accepted.recv(1)
-                client.close()
-
-        closer = threading.Thread(target=accept_then_close)
-        closer.start()
-        with pytest.raises(ClientClosed):
-            client.raw("GET", "/x")
-        closer.join()
 
 
 def test_sockets_notice_a_dead_peer(serve, connect, monkeypatch):
