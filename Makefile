@@ -26,8 +26,9 @@ test: $(INSTALLED) kubectl  ## run every test
 test-fast: $(INSTALLED)  ## run the tests that take no more than a few seconds each
 	$(BIN)/python -m pytest -m "not slow and not kubectl" $(PYTEST_ARGS)
 
-lint: $(INSTALLED)  ## ruff and the import contracts of setup.cfg
+lint: $(INSTALLED)  ## ruff, its format, and the import contracts of setup.cfg
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
 typecheck: $(INSTALLED)  ## mypy --strict

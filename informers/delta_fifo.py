@@ -274,9 +274,7 @@ class DeltaFIFO:
         else:
             deltas.append(delta)
 
-    def _missing(
-        self, listed: dict[ObjectKey, Object], kept: set[ObjectKey], namespace: str | None
-    ) -> list[Tombstone]:
+    def _missing(self, listed: dict[ObjectKey, Object], kept: set[ObjectKey], namespace: str | None) -> list[Tombstone]:
         known = self._known.keys() if self._known is not None else ()
         found = []
         for key in dict.fromkeys(chain(self._items, known)):

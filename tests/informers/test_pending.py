@@ -17,7 +17,7 @@ def obj(version: int, uid: str = "u", name: str = "a") -> Object:
 
 
 def event(text: str, uid: str = "u", reason: Reason = Reason.WATCH) -> Event:
-    """"add 1", "update 1 2", "delete 2"."""
+    """ "add 1", "update 1 2", "delete 2"."""
     kind, *versions = text.split()
     objs = [obj(int(version), uid) for version in versions]
     if kind == "add":

@@ -94,9 +94,7 @@ def test_a_gap_with_a_delete_gives_the_last_known_state(source, informers, recor
     assert recorder.lines()[2:] == ["delete b@2 relist unknown"]
 
 
-def test_deleted_and_recreated_in_a_gap_is_a_delete_and_an_add_and_the_cache_holds_the_new_one(
-    source, informers, pod
-):
+def test_deleted_and_recreated_in_a_gap_is_a_delete_and_an_add_and_the_cache_holds_the_new_one(source, informers, pod):
     informer = informers(source)
     cached: list[str] = []
     calls: list[str] = []
@@ -404,5 +402,3 @@ def test_a_cluster_scoped_kind_by_namespaces_is_said_to_be_a_mistake(informers, 
     informer.start()
     with pytest.raises(SyncTimeout, match="node is cluster scoped: ask for this kind with namespace=None"):
         informer.wait_for_sync(0.2)
-
-

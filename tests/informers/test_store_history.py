@@ -1,4 +1,4 @@
-"""Watches of the versioned store, its journal and what is restored: where a reader begins, and when the past is gone."""
+"""The versioned store's history: watches, their selectors, the journal, what is restored, when the past is gone."""
 
 import itertools
 from typing import Any
