@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: help demo test test-fast lint typecheck kubectl clean
+.PHONY: help demo test test-fast lint typecheck kube test-kube kubectl clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F '\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -20,11 +20,18 @@ help:  ## what can be made
 demo: $(INSTALLED)  ## play the Sedna story on the embedded cluster, every step checked
 	$(BIN)/pysedna demo $(DEMO_ARGS)
 
-test: $(INSTALLED) kubectl  ## run every test
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest $(PYTEST_ARGS)
+test: $(INSTALLED) kubectl  ## run every test that needs no real control plane
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m "not kube" $(PYTEST_ARGS)
 
 test-fast: $(INSTALLED)  ## run the tests that take no more than a few seconds each
-	$(BIN)/python -m pytest -m "not slow and not kubectl" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not slow and not kubectl and not kube" $(PYTEST_ARGS)
+
+kube: $(INSTALLED)  ## build etcd, kube-apiserver and kube-controller-manager; needs Go, the first time a quarter of an hour
+	@$(BIN)/python -m pysedna.testing.build
+
+test-kube: $(INSTALLED) kubectl  ## run the tests on a real control plane; builds it, skips them where there is no Go
+	@$(BIN)/python -m pysedna.testing.build || test $$? -eq 3
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m kube $(PYTEST_ARGS)
 
 lint: $(INSTALLED)  ## ruff, its format, and the import contracts of setup.cfg
 	$(BIN)/ruff check .
