@@ -6,6 +6,7 @@ with `workqueue.testing.FakeClock`. A clock also does the waiting, since a fake 
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import TYPE_CHECKING, Protocol
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Clock", "MonotonicClock"]
+__all__ = ["Clock", "MonotonicClock", "checked_timeout"]
 
 
 class Clock(Protocol):
@@ -28,12 +29,20 @@ class Clock(Protocol):
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
         """Wait on `condition`, which the caller holds, until it is notified (True) or `timeout` seconds passed (False).
 
-        None waits without a limit. The time-out counts from the `now()` that the caller read just before, if it did.
-        Like any wait on a condition it may return early, so callers wait in a loop over what they wait for.
+        None waits without a limit; NaN raises ValueError. The time-out counts from the `now()` that the caller read
+        just before, if it did. Like any wait on a condition it may return early, so callers wait in a loop over what
+        they wait for.
         """
 
     async def wait_async(self, event: asyncio.Event, timeout: float | None) -> bool:
         """Wait until `event` is set (True) or `timeout` seconds passed (False), in the running asyncio loop."""
+
+
+def checked_timeout(timeout: float) -> float:
+    """Give `timeout`. Raises ValueError for NaN, which never passes: whoever waits in a loop would spin for ever."""
+    if math.isnan(timeout):
+        raise ValueError("a timeout cannot be NaN")
+    return timeout
 
 
 class MonotonicClock:
@@ -46,14 +55,14 @@ class MonotonicClock:
         """See `Clock.wait`."""
         if timeout is None:
             return condition.wait()
-        return condition.wait(min(max(timeout, 0.0), threading.TIMEOUT_MAX))
+        return condition.wait(min(max(checked_timeout(timeout), 0.0), threading.TIMEOUT_MAX))
 
     async def wait_async(self, event: asyncio.Event, timeout: float | None) -> bool:
         """See `Clock.wait_async`."""
         import asyncio  # here, because most users of a queue never need asyncio, and it is slow to import
 
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(None if timeout is None else checked_timeout(timeout)):
                 return await event.wait()
         except TimeoutError:
             return event.is_set()

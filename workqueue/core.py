@@ -18,6 +18,7 @@ import math
 from bisect import insort
 from collections import deque
 from dataclasses import dataclass
+from operator import index
 from typing import Generic, TypeVar
 
 from workqueue.errors import NotProcessing, UnknownItem
@@ -122,6 +123,8 @@ class QueueState(Generic[T]):
 
     def add(self, item: T, priority: int | None, now: float) -> bool:
         """Make `item` ready now. True if it became ready (somebody who waits for an item should look)."""
+        if priority is not None:
+            priority = index(priority)  # what does not compare with other priorities would break the order for all
         if self.shutting_down:
             self._dropped += 1
             return False
@@ -149,6 +152,8 @@ class QueueState(Generic[T]):
         """Make `item` ready after `delay` seconds. True if it is ready now or due before all others."""
         if math.isnan(delay):
             raise ValueError("a delay cannot be NaN")
+        if priority is not None:
+            priority = index(priority)
         if self.shutting_down:
             self._dropped += 1
             return False

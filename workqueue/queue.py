@@ -7,6 +7,7 @@ leaves `get` passes the duty on.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import weakref
@@ -14,13 +15,15 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Generic, TypeVar
 
-from workqueue.clock import Clock, MonotonicClock
+from workqueue.clock import Clock, MonotonicClock, checked_timeout
 from workqueue.core import Entry, QueueState, Statistics
 from workqueue.errors import ShutDown, Timeout
 from workqueue.metrics import MetricsProvider, QueueMetrics
 from workqueue.rate_limiters import ItemExponentialFailureRateLimiter, RateLimiter, UsageAware
 
 __all__ = ["WorkQueue"]
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Hashable)
 
@@ -79,7 +82,7 @@ class WorkQueue(Generic[T]):
         An item that waits becomes ready now; one in process is handed out once more after `done`. The higher of the old
         and the new priority counts; a rise puts the item at the end of its new class.
 
-        :param priority: None means that of the item while it is in process (of its run), else 0
+        :param priority: an int; None means that of the item while it is in process (of its run), else 0
         """
         with self._lock:
             if self._core.add(item, priority, self._now()) and self._getters:
@@ -123,12 +126,12 @@ class WorkQueue(Generic[T]):
             now = self._now()
             entry = self._core.take(now) or self._wait(now, timeout)
         if self._metrics is not None:
-            self._metrics.observe_queue_duration(entry.started_at - entry.queued_at)
+            self._observe_queueing(self._metrics, entry)
         return entry.item
 
     def get_batch(self, limit: int, timeout: float | None = None) -> list[T]:
         """Hand out up to `limit` items in the order of `get`. Blocks for the first one like `get`, never for more."""
-        if limit < 1:
+        if not limit >= 1:
             raise ValueError(f"limit must be at least 1, not {limit!r}")
         with self._lock:
             now = self._now()
@@ -138,7 +141,7 @@ class WorkQueue(Generic[T]):
                 entries.append(entry)
         if self._metrics is not None:
             for entry in entries:
-                self._metrics.observe_queue_duration(entry.started_at - entry.queued_at)
+                self._observe_queueing(self._metrics, entry)
         return [entry.item for entry in entries]
 
     def done(self, item: T) -> None:
@@ -155,7 +158,16 @@ class WorkQueue(Generic[T]):
             elif self._core.shutting_down:
                 self._tell_drainers()
         if self._metrics is not None:
-            self._metrics.observe_work_duration(now - entry.started_at)
+            try:
+                self._metrics.observe_work_duration(now - entry.started_at)
+            except Exception:  # noqa: BLE001 - see below
+                _log.exception("work queue %s: the metrics failed", self.name)
+
+    def _observe_queueing(self, metrics: QueueMetrics, entry: Entry[T]) -> None:
+        try:
+            metrics.observe_queue_duration(entry.started_at - entry.queued_at)
+        except Exception:  # noqa: BLE001 - foreign code; the item is in process, and must get to its worker
+            _log.exception("work queue %s: the metrics failed", self.name)
 
     @contextmanager
     def _process(self, timeout: float | None) -> Iterator[T]:
@@ -171,7 +183,7 @@ class WorkQueue(Generic[T]):
 
     def _wait(self, now: float, timeout: float | None) -> Entry[T]:
         """Wait for an entry, with the lock held."""
-        deadline = math.inf if timeout is None else now + timeout
+        deadline = _deadline(now, timeout)
         self._getters += 1
         try:
             while True:
@@ -234,9 +246,9 @@ class WorkQueue(Generic[T]):
         `shut_down` was called meanwhile.
         """
         with self._lock:
-            self._close()
             now = self._now()
-            deadline = math.inf if timeout is None else now + timeout
+            deadline = _deadline(now, timeout)
+            self._close()
             shut_downs = self._shut_downs
             while not self._core.idle:
                 if self._shut_downs != shut_downs or now >= deadline:
@@ -282,6 +294,10 @@ class WorkQueue(Generic[T]):
     def _in_use(self, item: T) -> bool:
         with self._lock:
             return self._core.knows(item)
+
+
+def _deadline(now: float, timeout: float | None) -> float:
+    return math.inf if timeout is None else now + checked_timeout(timeout)
 
 
 def _weakly(queue: WorkQueue[T]) -> Callable[[object], bool]:

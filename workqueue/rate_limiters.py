@@ -196,7 +196,7 @@ class BucketRateLimiter:
     def __init__(self, qps: float, burst: int, *, clock: Clock | None = None) -> None:
         if not 0 < qps < math.inf:
             raise ValueError(f"qps must be above 0 and finite, not {qps!r}")
-        if burst < 1:
+        if not burst >= 1:
             raise ValueError(f"burst must be at least 1, not {burst!r}")
         self._interval = 1.0 / qps
         self._burst = burst

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from workqueue.clock import checked_timeout
 
 if TYPE_CHECKING:
     import asyncio
@@ -28,6 +31,8 @@ class FakeClock:
     """
 
     def __init__(self, start: float = 0.0) -> None:
+        if not math.isfinite(start):
+            raise ValueError(f"a clock cannot start at {start!r}")
         self._now = float(start)
         self._changed = threading.Condition(threading.Lock())
         self._sleepers: list[_Sleeper] = []
@@ -45,8 +50,8 @@ class FakeClock:
         Returns when they have been told, not when they have acted. The caller must not hold a condition that somebody
         waits on.
         """
-        if seconds < 0:
-            raise ValueError(f"a clock does not go backwards: {seconds!r}")
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"a clock goes forward by so many seconds, not backwards or by {seconds!r}")
         with self._changed:
             self._now += seconds
             due = [sleeper for sleeper in self._sleepers if sleeper.deadline <= self._now]
@@ -116,7 +121,7 @@ class FakeClock:
         """Start to sleep, unless the time-out has passed already."""
         with self._changed:
             read_at = self._last_read.__dict__.pop("value", self._now)  # counts for one wait only
-            deadline = read_at + timeout
+            deadline = read_at + checked_timeout(timeout)
             if deadline <= self._now:
                 return None
             sleeper = _Sleeper(deadline, wake)
