@@ -94,8 +94,9 @@ class Config:
         :param stall: the longest time the process may stand still around its deadline
         :param exit_time: how long effects go on after the worker was told to stop
         """
-        if not 0 <= drift < 1:
-            raise ValueError(f"drift must be at least 0 and below 1, not {drift!r}")
+        _check_share("drift", drift)
+        _check_time("stall", stall)
+        _check_time("exit_time", exit_time)
         return self.stored_duration / (1 + drift) - self.renew_deadline / (1 - drift) - stall - exit_time
 
     def max_overlap(self, *, drift: float = 0.0, stall: float = 0.0, exit_time: float = 0.0) -> float:
@@ -108,7 +109,17 @@ class Config:
         L / (1 - drift) + 2 R (1 + J) / (1 - drift) + 3 latency: the wait, one poll before and one after it, and a read,
         a read and a write that take `latency` each.
         """
-        if not 0 <= drift < 1:
-            raise ValueError(f"drift must be at least 0 and below 1, not {drift!r}")
+        _check_share("drift", drift)
+        _check_time("latency", latency)
         polls = 2 * self.retry_period * (1 + self.jitter)
         return (self.lease_duration + polls) / (1 - drift) + 3 * latency
+
+
+def _check_share(name: str, value: float) -> None:
+    if not 0 <= value < 1:
+        raise ValueError(f"{name} must be at least 0 and below 1, not {value!r}")
+
+
+def _check_time(name: str, value: float) -> None:
+    if not value >= 0:
+        raise ValueError(f"{name} must be at least 0, not {value!r}")

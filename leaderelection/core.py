@@ -11,8 +11,9 @@ An *attempt* is a few requests to the lock. The shell (or a simulator) carries t
 What makes it safe:
 
 - A leader's deadline counts from the moment when its last acknowledged write was *sent*. Once passed, the term is over.
-- A standby waits, on its own clock, as long as the *holder* has written, from when it saw the last change of (uid,
-  resourceVersion). Times in the record are information for others, and are never compared with a clock.
+- A standby waits, on its own clock, as long as the *holder* has written, from when it saw the last change (of uid and
+  resourceVersion or, in a lock that lies about these, of anything). Times in the record are information for others, and
+  are never compared with a clock.
 - Writes name the version they replace, so only one of those who wait can win.
 - A record counts as ours only if it carries a renew time that this core wrote, so that another process with our
   identity is seen as what it is: somebody else. That also recognises a write whose answer was lost.
@@ -46,7 +47,10 @@ _NO_VERSION = Version("", "")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What the lock says. Times are microseconds since 1970 by the writer's wall clock, for people to read."""
+    """What the lock says. Times are microseconds since 1970 by the writer's wall clock, for people to read.
+
+    A lock may be foreign code, so what cannot be a record is refused when it is made: TypeError or ValueError.
+    """
 
     holder: str = ""
     """The identity of the leader; empty if the lock was released."""
@@ -60,6 +64,20 @@ class Record:
     """Set by the lock; empty in a record that is to be written."""
     origin: object = field(default=None, compare=False, repr=False)
     """Whatever the lock wants to get back when this record is replaced; nobody else looks at it."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.holder, str):
+            raise TypeError(f"a holder is a str, not {self.holder!r}")
+        if not isinstance(self.transitions, int):
+            raise TypeError(f"transitions are an int, not {self.transitions!r}")
+        for value in (self.lease_duration, self.acquire_time, self.renew_time):
+            if not isinstance(value, int | None):
+                raise TypeError(f"durations and times are whole numbers or None, not {value!r}")
+        if self.lease_duration is not None and self.lease_duration < 1:
+            raise ValueError(f"a lease duration must be at least 1 or None, not {self.lease_duration}")
+        version = self.version
+        if not isinstance(version, Version) or not all(isinstance(part, str) for part in version):
+            raise TypeError(f"a version is a Version of two str, not {version!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +200,8 @@ class ElectorCore:
         """A write was answered with the record as it is stored."""
         self.expire(now)
         self._observe(record, now)
-        self._confirm(record, now)
+        if self.term is None or self._still_ours(self.term, record):
+            self._confirm(record, now)
 
     def release(self, record: Record | None, wall: int) -> Write | None:
         """After a read: the write that gives the lock back, or None if it is not ours (any more)."""
@@ -213,7 +232,7 @@ class ElectorCore:
                 # The last holder may have renewed between our last look and the deletion: the wait begins again.
                 self._gone, self._observed_at = True, now
             return
-        if self.observed is None or self._gone or record.version != self.observed.version:
+        if self.observed is None or self._gone or record != self.observed:
             self._observed_at = now
         self.observed, self._gone = record, False
         self._highest_term = max(self._highest_term, record.transitions)
@@ -233,14 +252,20 @@ class ElectorCore:
         if record is None:  # deleted: made anew in the same term, so that nobody need stop
             ours = replace(term.record, origin=None)
             return replace(self._renewal(term, ours, wall), replaces=None)
+        if not self._still_ours(term, record):
+            return None
+        self._confirm(record, now)
+        return self._renewal(term, term.record, wall)
+
+    def _still_ours(self, term: Term, record: Record) -> bool:
+        """Whether what the lock says is of our term; ends it if not."""
         if record.holder != self.identity:
             self._lose(f"{record.holder!r} holds the lock" if record.holder else "somebody released the lock")
         elif not self._written_by_us(record) or record.transitions != term.number:
             self._lose(f"another process holds the lock as {record.holder!r}")
         else:
-            self._confirm(record, now)
-            return self._renewal(term, term.record, wall)
-        return None
+            return True
+        return False
 
     def _written_by_us(self, record: Record) -> bool:
         if record.holder != self.identity or record.renew_time is None:
@@ -307,4 +332,6 @@ class ElectorCore:
 
 def _token(record: Record) -> FencingToken:
     version = record.version.resource_version
-    return FencingToken(record.transitions, int(version) if version.isdecimal() else 0, record.version.uid)
+    # Longer ones are no versions of etcd, and int() refuses some thousands of digits.
+    number = int(version) if version.isdecimal() and len(version) <= 20 else 0
+    return FencingToken(record.transitions, number, record.version.uid)

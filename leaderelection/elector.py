@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 
 from leaderelection.clock import WAKE_INTERVAL, BootClock, Clock
 from leaderelection.config import Config
-from leaderelection.core import ElectorCore, Write
+from leaderelection.core import ElectorCore, Record, Write
 from leaderelection.errors import (
     AlreadyRunning,
     ConfigError,
     LockConflict,
+    LockError,
     NotLeading,
     NotRenewed,
     WorkerFailed,
@@ -72,7 +73,7 @@ class LeaderElector:
     :param worker_timeout: seconds that a worker may take to return after it was told to; None waits without limit
     :param name: for threads, messages and the metrics' label; by default that of the lock
     :param rng: draws the candidates' jitter
-    :raises ConfigError: see `Config.validate`; also for an empty identity
+    :raises ConfigError: see `Config.validate`; also for an empty identity and a worker_timeout that is no time
     """
 
     def __init__(
@@ -94,8 +95,10 @@ class LeaderElector:
         metrics: MetricsProvider | None = None,
     ) -> None:
         config.validate()
-        if not identity:
-            raise ConfigError("identity must not be empty")
+        if not isinstance(identity, str) or not identity:
+            raise ConfigError(f"identity must be a str that is not empty, not {identity!r}")
+        if worker_timeout is not None and not worker_timeout >= 0:
+            raise ConfigError(f"worker_timeout must be at least 0 or None, not {worker_timeout!r}")
         self.identity = identity
         self.config = config
         self.name = name or str(lock)
@@ -184,8 +187,16 @@ class LeaderElector:
                 self._leadership = None
                 self._release()
         finally:
-            with self._changed:
-                self._running = False
+            self._settle_down()
+
+    def _settle_down(self) -> None:
+        """Whatever ended `run`, foreign code that exits included: who does not run does not lead."""
+        with self._changed:
+            self._running = False
+            self._core.resign()
+            if self._leadership is not None and not self._leadership.over:
+                self._leadership.end("the elector has stopped", lost=False)
+                self._set_metric(False)
 
     def _campaign(self, stop: threading.Event) -> Leadership | None:
         while not stop.is_set():
@@ -310,8 +321,9 @@ class LeaderElector:
                 except LockConflict as error:
                     _log.debug("%s: renewal refused, reading: %s", self.name, error)
             if leading and self._metrics is not None:
-                self._metrics.slow_path()
-            record = self._lock.get(self._timeout())
+                self._call(self._metrics.slow_path)
+            found = self._lock.get(self._timeout())
+            record = None if found is None else self._checked(found)
             with self._core_locked() as core:
                 write = core.saw(record, self._clock.now(), _wall())
             if write is not None:
@@ -328,11 +340,17 @@ class LeaderElector:
         with self._changed:
             self._core.sent(write, self._clock.now())
         if write.replaces is None:
-            stored = self._lock.create(write.record, timeout)
+            stored = self._checked(self._lock.create(write.record, timeout))
         else:
-            stored = self._lock.update(write.record, write.replaces, timeout)
+            stored = self._checked(self._lock.update(write.record, write.replaces, timeout))
         with self._core_locked() as core:
             core.acknowledged(stored, self._clock.now())
+
+    def _checked(self, answer: object) -> Record:
+        """What a lock answered; raises `LockError` if that is no record."""
+        if not isinstance(answer, Record):
+            raise LockError(f"{self.name} answered with {answer!r:.80} where a Record is wanted")
+        return answer
 
     def _timeout(self) -> float:
         """How long the next request may take: not past the deadline, since its answer would be worth nothing."""
@@ -351,10 +369,12 @@ class LeaderElector:
             if left <= 0:
                 break
             try:
-                write = self._core.release(self._lock.get(left), _wall())
+                found = self._lock.get(left)
+                write = self._core.release(None if found is None else self._checked(found), _wall())
                 if write is None or write.replaces is None:
                     return
-                stored = self._lock.update(write.record, write.replaces, max(until - self._clock.now(), 0.001))
+                left = max(until - self._clock.now(), 0.001)
+                stored = self._checked(self._lock.update(write.record, write.replaces, left))
             except Exception as error:  # noqa: BLE001 - it may be tried again, and runs out by itself otherwise
                 _log.warning("%s: release failed: %s: %s", self.name, type(error).__name__, error)
                 continue
@@ -415,7 +435,7 @@ class LeaderElector:
 
     def _set_metric(self, leads: bool) -> None:
         if self._metrics is not None:
-            self._metrics.leading(leads)
+            self._call(partial(self._metrics.leading, leads))
 
     def _emit(self, type_: EventType, term: int, message: str) -> None:
         if self._on_event is not None:

@@ -122,10 +122,10 @@ def _record(lease: Object) -> Record:
     )
     return Record(
         holder="" if holder is None else str(holder),  # what is not understood is not free
-        lease_duration=duration if isinstance(duration, int) and duration > 0 else None,
+        lease_duration=duration if type(duration) is int and duration > 0 else None,
         acquire_time=parse_micro_time(spec.get("acquireTime")),
         renew_time=parse_micro_time(spec.get("renewTime")),
-        transitions=max(transitions, 0) if isinstance(transitions, int) else 0,
+        transitions=max(transitions, 0) if type(transitions) is int else 0,
         version=Version(lease.uid, lease.resource_version),
         origin=lease,
     )
