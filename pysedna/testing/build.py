@@ -110,7 +110,9 @@ def _counted(say: Say, number: int, count: int) -> Say:
 
 def _build_one(go: str, module: Path, folder: Path, program: str, say: Say) -> None:
     started = time.monotonic()
-    unfinished = folder / f".{program}.unfinished"
+    for left in folder.glob(f".{program}.*.unfinished"):  # of a build that was killed
+        left.unlink()
+    unfinished = folder / f".{program}.{os.getpid()}.unfinished"
     version = kubernetes_version()
     major, minor = version.removeprefix("v").split(".")[:2]
     stamp = "-X k8s.io/component-base/version."

@@ -9,12 +9,13 @@ from typing import Any
 from pysedna.testing.http import RefusedError, fetch
 
 _SECONDS = 10.0
+_PROBE_SECONDS = 1.0
 _OUT_OF_RANGE = 11  # gRPC's code: somebody has compacted that far already
 
 
 def is_member(url: str, name: str) -> bool:
     """Whether the etcd of that name answers there: another one may have got the port. Raises OSError."""
-    members = _ask(url, "/v3/cluster/member/list", {}).get("members", [])
+    members = _ask(url, "/v3/cluster/member/list", {}, timeout=_PROBE_SECONDS).get("members", [])
     return any(member.get("name") == name for member in members)
 
 
@@ -33,6 +34,6 @@ def compact(url: str) -> int:
     return int(revision)
 
 
-def _ask(url: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(fetch(url + path, body=json.dumps(body).encode(), timeout=_SECONDS))
+def _ask(url: str, path: str, body: dict[str, Any], *, timeout: float = _SECONDS) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(fetch(url + path, body=json.dumps(body).encode(), timeout=timeout))
     return answer
