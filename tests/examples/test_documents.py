@@ -19,7 +19,7 @@ def cases() -> Iterator[Any]:
         yield pytest.param(block, id=f"block{number}", marks=marks)
 
 
-@pytest.mark.parametrize("block", cases())
+@pytest.mark.parametrize("block", list(cases()))
 def test_what_the_testing_guide_shows_works(block: str) -> None:
     try:
         exec(compile(block, "docs/testing.md", "exec"), {"__name__": "example"})
