@@ -85,7 +85,7 @@ class DeltaFIFO:
         known: KnownObjects | None = None,
         *,
         transform: Transform | None = None,
-        on_poison: Callable[[ObjectKey, Exception], None] | None = None,
+        on_poison: Callable[[ObjectKey, BaseException], None] | None = None,
         namespaces: Iterable[str] = (),
         clock: Clock | None = None,
     ) -> None:
@@ -150,7 +150,9 @@ class DeltaFIFO:
         for obj in objs:
             try:
                 listed[obj.key] = self._transformed(obj)
-            except Exception as error:  # noqa: BLE001 - a transform is foreign code; one bad item must not stop a list
+            except BaseException as error:  # a transform is foreign code; one bad item must not stop a list
+                if self._on_poison is None and not isinstance(error, Exception):
+                    raise
                 kept.add(obj.key)
                 if self._on_poison is not None:
                     self._on_poison(obj.key, error)
@@ -254,7 +256,7 @@ class DeltaFIFO:
             return change
         try:
             return Delta(change.type, self._transformed(change.object))
-        except Exception as error:
+        except BaseException as error:
             if self._on_poison is None:
                 raise
             self._on_poison(change.object.key, error)

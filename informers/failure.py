@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from informers.errors import ApiError, ConnectionRefused, TransportError
+from informers.foreign import described
 
 
 class FailureKind(Enum):
@@ -53,7 +54,7 @@ class Failure:
     kind: FailureKind
     message: str
     retry_after: float | None = None
-    error: Exception | None = None
+    error: BaseException | None = None
 
     @property
     def log_level(self) -> int:
@@ -66,16 +67,16 @@ _TOO_LARGE_CAUSE = "ResourceVersionTooLarge"
 _TOO_LARGE_PHRASE = "Too large resource version"
 
 
-def classify(error: Exception) -> Failure:
+def classify(error: BaseException) -> Failure:
     """Say what `error` means. Unknown exceptions are OTHER."""
+    if not isinstance(error, ApiError | TransportError):
+        return Failure(FailureKind.OTHER, described(error), None, error)
     message = str(error) or type(error).__name__
     if isinstance(error, ApiError):
         return Failure(_api_kind(error), message, error.retry_after, error)
     if isinstance(error, ConnectionRefused):
         return Failure(FailureKind.REFUSED, message, None, error)
-    if isinstance(error, TransportError):
-        return Failure(FailureKind.CONNECTION, message, None, error)
-    return Failure(FailureKind.OTHER, f"{type(error).__name__}: {message}", None, error)
+    return Failure(FailureKind.CONNECTION, message, None, error)
 
 
 _BY_REASON = {

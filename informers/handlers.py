@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from informers.errors import SyncError, SyncTimeout
 from informers.event import Event, EventType, Reason
+from informers.foreign import described
 from informers.object import Object
 from informers.pending import SYNCED, Pending
 from workqueue.clock import Clock
@@ -81,6 +82,15 @@ class EventHandler:
         if self.on_event is not None:
             on_event = self.on_event
             yield lambda: on_event(event)
+
+
+class _HandlerThread(threading.Thread):
+    """A thread that delivers events to a handler."""
+
+
+def in_handler() -> bool:
+    """Whether this is called from a handler, of whatever informer."""
+    return isinstance(threading.current_thread(), _HandlerThread)
 
 
 def _name(function: Callable[..., object]) -> str:
@@ -194,7 +204,7 @@ class Registration:
         """Start the delivering thread."""
         with self._condition:
             if self._thread is None and not self._ended:
-                self._thread = threading.Thread(target=self._run, name=f"handler {self.name}", daemon=True)
+                self._thread = _HandlerThread(target=self._run, name=f"handler {self.name}", daemon=True)
                 self._thread.start()
 
     def end(self, why: str) -> None:
@@ -208,6 +218,10 @@ class Registration:
     def threads(self) -> tuple[threading.Thread, ...]:
         """The delivering thread, once it was started."""
         return (self._thread,) if self._thread is not None else ()
+
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
 
     def join(self, timeout: float | None) -> bool:
         """Wait for the thread; True if it has ended, or if this is it."""
@@ -244,7 +258,7 @@ class Registration:
     def _deliver(self, event: Event) -> None:
         try:
             shown = self._handler.filtered(event)
-        except Exception as error:  # noqa: BLE001 - foreign code; the next event must still be delivered
+        except BaseException as error:  # noqa: BLE001 - foreign code; the next event must still be delivered
             self._count_failure(event, error)
             shown = None
         self._delivered += 1
@@ -253,14 +267,14 @@ class Registration:
         for call in self._handler.calls(shown):
             try:
                 call()
-            except Exception as error:  # noqa: BLE001 - foreign code; the next event must still be delivered
+            except BaseException as error:  # noqa: BLE001 - as above; sys.exit() ends no thread but the main one
                 self._count_failure(shown, error)
 
-    def _count_failure(self, event: Event, error: Exception) -> None:
+    def _count_failure(self, event: Event, error: BaseException) -> None:
         key = event.object.key
         with self._condition:
             self._failed += 1
-            self._last_error = f"{event.type.value} {key}: {type(error).__name__}: {error}"
+            self._last_error = f"{event.type.value} {key}: {described(error)}"
         _log.exception("handler %s failed on %s of %s", self.name, event.type.value, key)
 
     def _set_synced(self) -> None:

@@ -20,7 +20,7 @@ __all__ = ["NAMESPACE_INDEX", "IndexFunction", "Indexer", "IndexerView", "namesp
 NAMESPACE_INDEX = "namespace"
 
 IndexFunction = Callable[[Object], Iterable[str]]
-IndexErrorHook = Callable[[str, ObjectKey, Exception], None]
+IndexErrorHook = Callable[[str, ObjectKey, BaseException], None]
 Change = tuple[ObjectKey, Object | None]
 # Aliases, because inside the class the name `list` is the method's.
 Objects = list[Object]
@@ -223,7 +223,7 @@ class Indexer:
                 if not isinstance(value, str):
                     raise TypeError(f"index function {name!r} gave {value!r}, which is not a string")
             return found if len(found) < 2 else tuple(dict.fromkeys(found))
-        except Exception as error:
+        except BaseException as error:
             if self._on_index_error is None:
                 raise
             self._on_index_error(name, key, error)

@@ -86,7 +86,7 @@ class Pending:
             self._merged[event] = event
             return
         obj = event.object
-        identity: Hashable = obj.uid or obj.key
+        identity: Hashable = (obj.key, obj.uid)
         first = self._merged.get(identity)
         if first is None:
             self._merged[identity] = event

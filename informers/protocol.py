@@ -16,6 +16,7 @@ from enum import Enum
 
 from informers.backoff import Backoff, BackoffConfig
 from informers.failure import Failure, FailureKind, classify
+from informers.foreign import described
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,18 @@ _SYNTHETIC_FROM = (_CONSISTENT, _ANY)
 
 def is_older(version: str, than: str) -> bool:
     """Whether both versions are numeric and the first is the lower one; others only compare for equality."""
-    return version.isdecimal() and than.isdecimal() and int(version) < int(than)
+    return is_number(version) and is_number(than) and _order(version) < _order(than)
+
+
+def is_number(version: str) -> bool:
+    """Whether a version can be compared with others of its kind."""
+    return version.isdecimal() and version.isascii()
+
+
+def _order(version: str) -> tuple[int, str]:
+    # Compared as text, since a server may send any number of digits and int() refuses some thousands of them.
+    digits = version.lstrip("0")
+    return len(digits), digits
 
 
 class Protocol:
@@ -344,7 +356,7 @@ class Protocol:
 
     # ---- failures
 
-    def failed(self, now: float, error: Exception) -> None:
+    def failed(self, now: float, error: BaseException) -> None:
         """The request in flight failed: the list, the opening of a watch, or the stream (an ERROR event included)."""
         failure = classify(error)
         established = self._opened_at is not None
@@ -360,11 +372,11 @@ class Protocol:
         self._opened_at = None
         self._collecting = False
 
-    def rejected(self, now: float, error: Exception) -> None:
+    def rejected(self, now: float, error: BaseException) -> None:
         """The answer was good but could not be used on this side: list again after a wait."""
         self._opened_at = None
         self._collecting = False
-        self._relist(now, Failure(FailureKind.OTHER, f"{type(error).__name__}: {error}", None, error))
+        self._relist(now, Failure(FailureKind.OTHER, described(error), None, error))
 
     def _list_failed(self, now: float, failure: Failure, asked: AskList) -> None:
         kind = failure.kind

@@ -242,7 +242,7 @@ class Reflector:
             before = self._protocol.failure
             try:
                 self._step()
-            except Exception as error:  # noqa: BLE001 - the last net: a reflector must not die silently
+            except BaseException as error:  # noqa: BLE001 - the last net: a reflector must not die silently
                 _log.exception("reflector of %s: internal error", self.name)
                 self._protocol.rejected(self._clock.now(), error)
             failure = self._protocol.failure
@@ -333,11 +333,11 @@ class Reflector:
             self._protocol.failed(self._clock.now(), error)
             return
         self._hold(stream)
-        failure: Exception | None = None
+        failure: BaseException | None = None
         usable = True
         try:
             usable = self._read(stream)
-        except Exception as error:  # noqa: BLE001 - every failure is answered by the protocol
+        except BaseException as error:  # noqa: BLE001 - every failure is answered by the protocol
             failure = error
         overdue = self._release(stream)
         now = self._clock.now()
@@ -383,6 +383,9 @@ class Reflector:
         now = self._clock.now()
         ends = kind == "BOOKMARK" and obj.annotations.get(_INITIAL_EVENTS_END) == "true"
         verdict = self._protocol.event(now, kind, obj.resource_version, initial_events_end=ends)
+        if kind == "BOOKMARK":  # it may bring the deadline nearer, which the keeper sleeps towards
+            with self._condition:
+                self._condition.notify_all()
         self._counts["events"] += 1
         self._last_event_at = now
         if verdict is Verdict.APPLY:

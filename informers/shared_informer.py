@@ -15,13 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from informers.delta_fifo import DeltaFIFO, Deltas, Transform
 from informers.errors import FIFOClosed, InformerStopped, SyncError, SyncTimeout, Timeout
 from informers.event import Event, EventType, Reason, apply_deltas
-from informers.handlers import EventHandler, Filter, OnAdd, OnDelete, OnEvent, OnUpdate, Registration
+from informers.foreign import described
+from informers.handlers import EventHandler, Filter, OnAdd, OnDelete, OnEvent, OnUpdate, Registration, in_handler
 from informers.indexer import NAMESPACE_INDEX, Indexer, IndexerView, IndexFunction, namespace_index
 from informers.key import ObjectKey, as_key
 from informers.lister import Lister
 from informers.news import News
 from informers.object import Object
-from informers.protocol import ProtocolConfig, is_older
+from informers.protocol import ProtocolConfig, is_number, is_older
 from informers.reflector import Reflector
 from informers.sink import QueueSink
 from informers.source import ListWatch
@@ -33,6 +34,7 @@ __all__ = ["SharedInformer"]
 _log = logging.getLogger(__name__)
 
 _MIN_RESYNC = 1.0
+_FOR_OTHER_HANDLERS = 1.0
 
 
 class SharedInformer:
@@ -98,6 +100,7 @@ class SharedInformer:
         # Held while a batch changes the cache and is handed over, and while a handler joins. Inside the queue's lock.
         self._lock = threading.Lock()
         self._registrations: list[Registration] = []
+        self._removed: list[Registration] = []
         self._synced = False
         self._running = False
         self._stopped = False
@@ -161,6 +164,8 @@ class SharedInformer:
         with self._lock:
             if registration in self._registrations:
                 self._registrations.remove(registration)
+                # It may be in a call still, which `stop` waits for like any other.
+                self._removed = [*filter(Registration.is_alive, self._removed), registration]
 
     # ---- life
 
@@ -192,7 +197,8 @@ class SharedInformer:
 
         What handlers had pending is dropped. The cache stays readable. A thread ends within a second unless a handler,
         or a source that cannot be interrupted, holds it up; those are named in `status().unfinished`. Idempotent;
-        may be called from a handler, which is then not waited for.
+        may be called from a handler, which is then not waited for, and others for a second at most, since they may be
+        waiting for this one.
         """
         self.end()
         clock = MonotonicClock()  # joining is real waiting, whatever clock the informer runs on
@@ -205,7 +211,10 @@ class SharedInformer:
             reflector.join(left())
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(left())
-        for registration in self._registrations:
+        if in_handler():
+            soon = clock.now() + _FOR_OTHER_HANDLERS
+            deadline = soon if deadline is None else min(deadline, soon)
+        for registration in self._all_registrations():
             registration.join(left())
         return not self._unfinished()
 
@@ -345,11 +354,15 @@ class SharedInformer:
         order = ("new", "gone", "waiting", "listing", "streaming", "watching")
         return min(states, key=lambda state: order.index(state) if state in order else len(order))
 
+    def _all_registrations(self) -> list[Registration]:
+        with self._lock:
+            return [*self._registrations, *self._removed]
+
     def _unfinished(self) -> list[str]:
         threads = [self._thread] if self._thread is not None else []
         for reflector in self._reflectors.values():
             threads.extend(reflector.threads)
-        for registration in self._registrations:
+        for registration in self._all_registrations():
             threads.extend(registration.threads)
         return [thread.name for thread in threads if thread.is_alive() and thread is not threading.current_thread()]
 
@@ -361,15 +374,15 @@ class SharedInformer:
         self._check_synced()
         self._news.tell()
 
-    def _poisoned(self, key: ObjectKey, error: Exception) -> None:
+    def _poisoned(self, key: ObjectKey, error: BaseException) -> None:
         self._unreadable += 1
         _log.error("%s: the transform failed on %s", self.name, key, exc_info=error)
 
-    def _index_failed(self, name: str, key: ObjectKey, error: Exception) -> None:
+    def _index_failed(self, name: str, key: ObjectKey, error: BaseException) -> None:
         if name not in self._index_errors:  # a function that fails once fails often: say it once, count the rest
             _log.error("%s: index function %r failed on %s", self.name, name, key, exc_info=error)
         self._index_errors[name] = self._index_errors.get(name, 0) + 1
-        self._last_index_error = f"{name} on {key}: {type(error).__name__}: {error}"
+        self._last_index_error = f"{name} on {key}: {described(error)}"
 
     # ---- the draining thread
 
@@ -381,7 +394,7 @@ class SharedInformer:
                 pass
             except FIFOClosed:
                 return
-            except Exception:  # noqa: BLE001 - the last net: this thread must not die silently
+            except BaseException:  # noqa: BLE001 - the last net: this thread must not die silently
                 self._internal_errors += 1
                 _log.exception("%s: internal error while applying changes", self.name)
             self._check_synced()
@@ -450,4 +463,4 @@ def _checked_resync(resync: float) -> float:
 def _reached(version: str, target: str) -> bool:
     if version == target:
         return True
-    return version.isdecimal() and target.isdecimal() and not is_older(version, target)
+    return is_number(version) and is_number(target) and not is_older(version, target)

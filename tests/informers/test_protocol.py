@@ -19,7 +19,7 @@ from informers.errors import (
     TooManyRequestsError,
 )
 from informers.failure import FailureKind
-from informers.protocol import AskList, AskWatch, Phase, Protocol, ProtocolConfig, Verdict, Wait
+from informers.protocol import AskList, AskWatch, Phase, Protocol, ProtocolConfig, Verdict, Wait, is_older
 
 
 def protocol(**options: object) -> Protocol:
@@ -461,3 +461,27 @@ def test_after_bookmarks_silence_of_three_times_the_longest_gap_reconnects():
 def test_without_a_stream_there_is_no_deadline():
     assert protocol().deadline() is None
     assert listed().deadline() is None
+
+
+# ---- versions
+
+
+@pytest.mark.parametrize(
+    ("version", "than", "older"),
+    [
+        ("9", "10", True),
+        ("10", "9", False),
+        ("10", "10", False),
+        ("007", "10", True),
+        ("010", "9", False),
+        ("0", "00", False),
+        ("1" * 5000, "2" * 5000, True),
+        ("2" * 5000, "1" * 5001, True),
+        ("", "5", False),
+        ("abc", "abd", False),
+        ("-5", "5", False),
+        ("\u0661", "5", False),
+    ],
+)
+def test_versions_compare_as_numbers_of_any_length_or_not_at_all(version, than, older):
+    assert is_older(version, than) is older

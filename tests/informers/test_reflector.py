@@ -223,6 +223,32 @@ def test_a_silent_stream_is_closed_and_opened_again(store, pod):
     assert reflector.stop(10)
 
 
+def test_a_stream_that_has_shown_a_bookmark_is_given_up_after_the_silence_that_this_allows(store, pod):
+    clock = FakeClock()
+    source = FakeListWatch([pod("a")], clock=clock)
+    protocol = ProtocolConfig(watch_list=False, watch_timeout=(600.0, 600.0))
+    changes = threading.Semaphore(0)
+    reflector = Reflector(source, store, protocol=protocol, clock=clock, random=lambda: 0.0, on_change=changes.release)
+    reflector.start()
+    store.wait_equal(source)
+    assert changes.acquire(timeout=10)
+    source.wait_for_requests("watch", 1)
+    clock.wait_for_sleepers(2)  # the stream's time-out and the keeper's
+    clock.advance(60)
+    source.bookmark()
+    assert changes.acquire(timeout=10)
+    source.stall()
+    for _ in range(200):  # once the keeper has seen the bookmark, three minutes of silence are enough
+        if len(source.requests("watch")) > 1:
+            break
+        clock.advance(1)
+        clock.wait_for_sleepers(1)
+    source.wait_for_requests("watch", 2)
+    assert clock.now() < 300
+    source.resume()
+    assert reflector.stop(10)
+
+
 def test_a_streamed_list_that_never_ends_falls_back_to_pages(store, pod):
     clock = FakeClock()
     source = FakeListWatch([pod("a")], clock=clock)
