@@ -105,7 +105,7 @@ def too_old(version: int, compacted: int) -> ExpiredError:
 
 
 def list_too_old() -> ExpiredError:
-    return ExpiredError("The provided resource version is too old.")
+    return ExpiredError("The resourceVersion for the provided list is too old.")
 
 
 def continue_too_old(token: str) -> ExpiredError:
@@ -136,7 +136,8 @@ def parse_version(text: str | None) -> int | None:
     if not text:
         return None
     if not text.isascii() or not text.isdigit():
-        raise BadRequestError(f"invalid resource version: resourceVersion: Invalid value: {quoted(text)}: not a number")
+        problem = f"{quoted(text)}: strconv.ParseUint: parsing {quoted(text)}: invalid syntax"
+        raise BadRequestError(f"invalid resource version: resourceVersion: Invalid value: {problem}")
     return int(text)
 
 

@@ -26,9 +26,12 @@ class Selection:
         """Raises `BadRequestError` on bad syntax and on a field that `resource` does not select by."""
         try:
             labels = LabelSelector.parse(label_selector or "")
-            fields = FieldSelector.parse(field_selector or "")
         except SelectorError as error:
             raise BadRequestError(f"unable to parse requirement: {error}") from error
+        try:
+            fields = FieldSelector.parse(field_selector or "")
+        except SelectorError as error:
+            raise BadRequestError(f"invalid selector: {error}") from error
         unknown = fields.fields - {"metadata.name", "metadata.namespace", *resource.fields}
         if unknown:
             raise BadRequestError(f"field label not supported: {min(unknown)}")

@@ -144,7 +144,8 @@ class Store:
         if send_initial_events:
             self._check_reached(asked)
         initial: list[Stored] = []
-        if send_initial_events or (not asked and send_initial_events is None):
+        from_present = send_initial_events or (not asked and send_initial_events is None)
+        if from_present:
             asked = None
             initial = [each for each in table.walk("", selection.namespace, {}) if selection.matches(each)]
         return Watch(
@@ -153,7 +154,7 @@ class Store:
             version=asked or self.version,
             bounds=lambda: (self.version, self.compacted),
             initial=initial,
-            end_bookmark=bool(send_initial_events and allow_bookmarks),
+            end_bookmark=bool(from_present and allow_bookmarks),
         )
 
     # Writes
@@ -315,9 +316,9 @@ def _prepare(table: Table, new: Json, old: Json | None, subresource: str | None)
 
 def _check_match(asked: int | None, match: str | None, continue_: str | None) -> None:
     """The combinations of resourceVersion, resourceVersionMatch and continue that the API server refuses."""
-    if continue_ and asked:
-        raise BadRequestError("specifying resource version is not allowed when using continue")
     if not match:
+        if continue_ and asked:
+            raise BadRequestError("specifying resource version is not allowed when using continue")
         return
     if continue_:
         raise failures.invalid_options(

@@ -10,7 +10,7 @@ from aiohttp import web
 from informers.errors import ApiError, BadRequestError, MethodNotAllowedError, UnsupportedMediaTypeError
 from informers.key import ObjectKey
 from informers.store import DeleteOptions, FieldProblem, Json, Stored, Watch, invalid
-from informers.store.failures import no_such_resource
+from informers.store.failures import invalid_options, no_such_resource
 from pysedna.localcluster import patches, scale
 from pysedna.localcluster.backend import Backend, WriteOptions, read_json, readable
 from pysedna.localcluster.kinds import Kind
@@ -50,13 +50,14 @@ class Handlers:
         """Answers a request below /api or /apis; raises `ApiError`."""
         target = self._target(request.path)
         query, method = request.query, request.method
+        timeout = _number(query, "timeoutSeconds")
         if target.subresource in _NOT_DONE and target.kind.resource.kind == "Pod":
             raise ApiError(f"pods/{target.subresource}: {_USE_REAL}", status=501, reason="NotImplemented")
         if target.subresource and target.subresource not in target.kind.subresources:
             raise no_such_resource()
         if method == "GET":
             if _flag(query, "watch") and not target.name:
-                return await self._watch(request, target)
+                return await self._watch(request, target, float(timeout or _WATCH_SECONDS))
             return self._read(request, target)
         body = await request.read()
         if method == "POST" and (not target.name or target.subresource == "binding"):
@@ -78,6 +79,8 @@ class Handlers:
             version = query.get("resourceVersion")
             stored = store.get(target.kind.resource, target.key, resource_version=version)
             return _answer(self._shown(target, view, stored))
+        if "sendInitialEvents" in query:
+            raise invalid_options("sendInitialEvents", "sendInitialEvents is forbidden for list")
         listing = store.list(
             target.kind.resource,
             namespace=target.namespace,
@@ -89,11 +92,10 @@ class Handlers:
         )
         return _answer(view.many(listing))
 
-    async def _watch(self, request: web.Request, target: Target) -> web.StreamResponse:
+    async def _watch(self, request: web.Request, target: Target, timeout: float) -> web.StreamResponse:
         query, resource = request.query, target.kind.resource
         view = _view(request, target.kind)
         bookmarks = _flag(query, "allowWatchBookmarks")
-        timeout = _number(query, "timeoutSeconds")
         watch: Watch | ApiError
         with self._hub.waiting(resource.qualified) as wakeup:
             try:
@@ -115,7 +117,7 @@ class Handlers:
                 watch,
                 view,
                 wakeup,
-                timeout=float(timeout or _WATCH_SECONDS),
+                timeout=timeout,
                 bookmark_interval=self._bookmark_interval if bookmarks else None,
                 stall=self._stall,
             )
@@ -157,6 +159,8 @@ class Handlers:
         given = _json_body(request, body, "DeleteOptions") if body.strip() else {}
         with readable("DeleteOptions"):
             conditions, grace = given.get("preconditions") or {}, given.get("gracePeriodSeconds")
+            if given.get("orphanDependents") is not None:
+                raise BadRequestError("orphanDependents: use propagationPolicy")
             options = DeleteOptions(
                 propagation=given.get("propagationPolicy") or query.get("propagationPolicy"),
                 grace_period=_number(query, "gracePeriodSeconds") if grace is None else int(grace),
@@ -251,7 +255,7 @@ def _selectors(query: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def _flag(query: Mapping[str, str], name: str) -> bool:
-    return query.get(name, "").lower() in ("1", "true")
+    return query.get(name, "false").lower() not in ("0", "false")
 
 
 def _number(query: Mapping[str, str], name: str) -> int | None:

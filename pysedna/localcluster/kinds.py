@@ -67,7 +67,10 @@ def _kind(
 _INVOLVED = " ".join(
     f"involvedObject.{name}" for name in ("kind", "namespace", "name", "uid", "apiVersion", "fieldPath")
 )
-_POD_FIELDS = "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName status.phase"
+_POD_FIELDS = (
+    "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName "
+    "status.nominatedNodeName status.phase status.podIP"
+)
 _DEFINITION = "CustomResourceDefinition"
 
 BUILT_IN: tuple[Kind, ...] = (

@@ -148,7 +148,9 @@ class ApiServer:
             if path == "/openapi/v2":
                 body, content = discovery.openapi_v2(request.headers.get("Accept", ""))
                 return web.Response(body=body, headers={"Content-Type": content})
-        if path.startswith(("/api/", "/apis/")):
+        prefix, _, rest = path.strip("/").partition("/")
+        group = rest.partition("/")[0]
+        if prefix == "api" or (prefix == "apis" and any(kind.resource.group == group for kind in self.backend.kinds)):
             return await self._handlers.handle(request)
         return web.Response(text="404 page not found\n", status=404)
 

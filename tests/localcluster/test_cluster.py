@@ -49,7 +49,7 @@ def test_drop_watches_cuts_them() -> None:
     with LocalCluster(controllers=False) as cluster:
         maps = cluster.client.resource("v1", "ConfigMap")
         created = maps.create({"metadata": {"name": "a", "namespace": "default"}})
-        with maps.watch(namespace="default") as stream:
+        with maps.watch(namespace="default", allow_bookmarks=False) as stream:
             assert next(stream).object == created
             cluster.drop_watches()
             with pytest.raises(Exception, match=r"."):
