@@ -6,7 +6,6 @@ import threading
 import time
 import urllib.error
 import urllib.request
-import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 
 from informers import Event, EventType, Object, Reason
 from pysedna.controller import Manager
-from pysedna.localcluster import LocalCluster
 
 WAIT = 20.0
 MakeObject = Callable[..., Object]
@@ -39,21 +37,6 @@ def make_event() -> MakeEvent:
         return Event(kind, old, new, reason)
 
     return make
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """An API server over HTTP on which nothing acts but the test."""
-    with LocalCluster(controllers=False) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def namespace(cluster: LocalCluster, request: pytest.FixtureRequest) -> str:
-    """A namespace of the test's own."""
-    name = f"t-{uuid.uuid4().hex[:8]}"
-    cluster.client.resource("v1", "Namespace").create({"metadata": {"name": name}})
-    return name
 
 
 class Running:

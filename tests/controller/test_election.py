@@ -173,7 +173,7 @@ def test_an_unsafe_configuration_is_refused_when_the_manager_is_made(make: Any) 
         make("first", Config(lease_duration=1, renew_deadline=2, retry_period=0.1))
 
 
-def test_identities_made_up_differ(cluster: Any, namespace: str) -> None:
+def test_identities_made_up_differ() -> None:
     from pysedna.controller.election import new_identity
 
     assert len({new_identity() for _ in range(100)}) == 100

@@ -361,7 +361,7 @@ import sys, threading
 from informers import Client
 from pysedna.controller import Manager
 
-manager = Manager(Client.from_url(sys.argv[1]), name="m", http=None)
+manager = Manager(Client.from_kubeconfig(sys.argv[1]), name="m", http=None)
 
 class Ready:
     def run(self, stop):
@@ -378,7 +378,7 @@ print("ended", flush=True)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_in_the_main_thread(cluster: Any, number: int) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, cluster.address], stdout=subprocess.PIPE, text=True, env={**os.environ}
+        [sys.executable, "-c", PROGRAM, cluster.kubeconfig], stdout=subprocess.PIPE, text=True, env={**os.environ}
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "running\n"
