@@ -14,35 +14,14 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from pysedna.api import pod_template
 from pysedna.api.errors import InvalidResource
 
 GROUP = "sedna.io"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
-_STRINGS = {"type": "object", "additionalProperties": {"type": "string"}}
 _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-_CONTAINER = {
-    **_OPEN,
-    "required": ["name"],
-    "properties": {"name": {"type": "string", "minLength": 1, "maxLength": 63}},
-}
-_POD_TEMPLATE = {
-    "x-kubernetes-preserve-unknown-fields": True,
-    "required": ["spec"],
-    "properties": {
-        "metadata": {**_OPEN, "properties": {"labels": _STRINGS, "annotations": _STRINGS}},
-        "spec": {
-            **_OPEN,
-            "required": ["containers"],
-            "properties": {
-                "nodeName": {"type": "string"},
-                "containers": {"type": "array", "minItems": 1, "items": _CONTAINER},
-                "initContainers": {"type": "array", "items": _CONTAINER},
-            },
-        },
-    },
-}
 
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=253)]
 Url: TypeAlias = Annotated[str, Meta(min_length=1, description="A path of the node, or an s3, http or https URL.")]
@@ -52,7 +31,7 @@ Count: TypeAlias = Annotated[int, Meta(ge=0, extra_json_schema={"format": "int32
 Int64: TypeAlias = Annotated[int, Meta(ge=0, extra_json_schema={"format": "int64"})]
 ConditionStatus: TypeAlias = Literal["True", "False", "Unknown"]
 OpenObject: TypeAlias = Annotated[dict[str, Any], Meta(extra_json_schema=_OPEN)]
-PodTemplate: TypeAlias = Annotated[dict[str, Any], Meta(extra_json_schema=_POD_TEMPLATE)]
+PodTemplate: TypeAlias = Annotated[dict[str, Any], Meta(extra_json_schema=pod_template.SCHEMA)]
 
 
 class Base(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -63,6 +42,15 @@ class Reference(Base, frozen=True, kw_only=True):
     """The name of another object in the same namespace."""
 
     name: Name
+
+
+class Worker(Base, frozen=True, kw_only=True):
+    """What runs in pods made from a template. Reading one whose template lacks the needed form fails."""
+
+    template: PodTemplate
+
+    def __post_init__(self) -> None:
+        pod_template.check(self.template)
 
 
 class KeyValue(Base, frozen=True, kw_only=True):

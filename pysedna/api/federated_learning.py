@@ -6,23 +6,21 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from pysedna.api.common import Base, ConditionStatus, Count, Int64, PodTemplate, Reference, Resource, Time
+from pysedna.api.common import Base, ConditionStatus, Count, Int64, Reference, Resource, Time, Worker
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
 
 
-class AggregationWorker(Base, frozen=True, kw_only=True):
+class AggregationWorker(Worker, frozen=True, kw_only=True):
     """The worker that combines the trainers' weights into the model."""
 
     model: Reference
-    template: PodTemplate
 
 
-class TrainingWorker(Base, frozen=True, kw_only=True):
+class TrainingWorker(Worker, frozen=True, kw_only=True):
     """One worker that trains on its own dataset."""
 
     dataset: Reference
-    template: PodTemplate
 
 
 class S3Transmitter(Base, frozen=True, kw_only=True):

@@ -13,10 +13,10 @@ from pysedna.api.common import (
     Int64,
     KeyValue,
     OpenObject,
-    PodTemplate,
     Reference,
     Resource,
     Time,
+    Worker,
 )
 
 _Replicas = Annotated[int, Meta(ge=1, extra_json_schema={"format": "int32"})]
@@ -38,20 +38,18 @@ class HardExampleMining(Base, frozen=True, kw_only=True):
     parameters: list[KeyValue] | None = None
 
 
-class EdgeWorker(Base, frozen=True, kw_only=True):
+class EdgeWorker(Worker, frozen=True, kw_only=True):
     """The worker at the edge."""
 
     model: Reference
     hard_example_mining: HardExampleMining
-    template: PodTemplate
     hpa: HorizontalPodAutoscaling | None = None
 
 
-class CloudWorker(Base, frozen=True, kw_only=True):
+class CloudWorker(Worker, frozen=True, kw_only=True):
     """The worker in the cloud."""
 
     model: Reference
-    template: PodTemplate
     hpa: HorizontalPodAutoscaling | None = None
 
 

@@ -21,6 +21,27 @@ def structural_schema(struct: type[msgspec.Struct]) -> dict[str, Any]:
     return _inline(root, definitions, ())
 
 
+def open_schema(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """The structural schema of a struct whose fields are checked where they are known: all other fields are kept, and
+    null stands for a field that is absent."""
+    return _opened(structural_schema(struct))
+
+
+def _opened(schema: Mapping[str, Any]) -> dict[str, Any]:
+    result = {key: value for key, value in schema.items() if key != "description"}
+    if "properties" in result:
+        required = result.get("required", ())
+        result["properties"] = {
+            name: _opened(part) | ({} if name in required else {"nullable": True})
+            for name, part in result["properties"].items()
+        }
+    if isinstance(result.get("items"), Mapping):
+        result["items"] = _opened(result["items"])
+    if result.get("type") == "object" and not isinstance(result.get("additionalProperties"), Mapping):
+        result["x-kubernetes-preserve-unknown-fields"] = True
+    return result
+
+
 def _inline(schema: Mapping[str, Any], definitions: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     schema = _without_null(schema)
     reference = schema.get("$ref")

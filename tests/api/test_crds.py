@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -242,3 +243,47 @@ def test_a_recursive_type_has_no_structural_schema() -> None:
 
 class Recursive(api.Reference, frozen=True, kw_only=True):
     again: Recursive | None = None
+
+
+ILL_FORMED = [
+    ({"env": "LR=1"}, "env"),
+    ({"env": [{"name": "LR", "value": 1}]}, "env[0].value"),
+    ({"env": [None]}, "env[0]"),
+    ({"ports": 80}, "ports"),
+    ({"ports": [{"containerPort": "80"}]}, "ports[0].containerPort"),
+    ({"ports": [{"containerPort": 80, "protocol": ["TCP"]}]}, "ports[0].protocol"),
+    ({"volumeMounts": {"data": "/data"}}, "volumeMounts"),
+    ({"name": 5}, "name"),
+]
+
+
+@pytest.mark.parametrize(("container", "path"), ILL_FORMED, ids=[path for _, path in ILL_FORMED])
+def test_what_we_read_of_a_template_is_refused_with_its_path_where_it_is_ill_formed(
+    container: dict[str, Any], path: str
+) -> None:
+    template = {"spec": {"containers": [{"name": "worker", "image": "worker:1", **container}]}}
+    job = {
+        "spec": {
+            "aggregationWorker": {"model": {"name": "m"}, "template": template},
+            "trainingWorkers": [],
+        }
+    }
+    with pytest.raises(InvalidResource, match=re.escape(f"template.spec.containers[0].{path}")):
+        api.FederatedLearningJob.from_dict(job)
+    with pytest.raises(jsonschema.ValidationError):
+        # As the API server reads it: null is no value of a type.
+        jsonschema.validate(job, schema("FederatedLearningJob"))
+
+
+def test_what_we_do_not_read_of_a_template_is_left_to_kubernetes() -> None:
+    template = {
+        "metadata": {"labels": None, "name": "kept"},
+        "spec": {
+            "containers": [{"name": "worker", "env": None, "resources": 7, "volumeMounts": [{"name": ["odd"]}]}],
+            "hostNetwork": None,
+            "tolerations": "odd",
+        },
+    }
+    job = {"spec": {"aggregationWorker": {"model": {"name": "m"}, "template": template}, "trainingWorkers": []}}
+    assert api.FederatedLearningJob.from_dict(job).spec.aggregation_worker.template == template
+    assert list(unknown_fields(job, schema("FederatedLearningJob"))) == []
