@@ -1,4 +1,4 @@
-"""Informers against an API server over real HTTP: dropped watches, 410, kinds that come and go, dead servers."""
+"""Informers against API servers over HTTP: dropped watches, 410, kinds that come and go, dead servers."""
 
 from __future__ import annotations
 
@@ -12,33 +12,10 @@ from informers import Client, SharedInformer, SharedInformerFactory, SyncError
 from informers.backoff import BackoffConfig
 from informers.protocol import ProtocolConfig
 from pysedna.localcluster import LocalCluster
+from pysedna.testing import Cluster, ControlPlane
 
+PATIENCE = 30.0
 FAST = ProtocolConfig(backoff=BackoffConfig(base=0.01, cap=0.1), gone_after=0.2, not_found_cap=0.05)
-
-WIDGETS = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.test.io"},
-    "spec": {
-        "group": "test.io",
-        "scope": "Namespaced",
-        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with LocalCluster(controllers=False, nodes=()) as running:
-        yield running
 
 
 @pytest.fixture
@@ -47,38 +24,61 @@ def factory(cluster):
         yield running
 
 
-def config_map(name: str, namespace: str = "default", **labels: str) -> dict[str, object]:
+@pytest.fixture
+def config_map(namespace):
+    def make(name: str, namespace: str = namespace, **labels: str) -> dict[str, object]:
+        metadata = {"name": name, "namespace": namespace, "labels": labels}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": "value"}}
+
+    return make
+
+
+@pytest.fixture
+def widgets(namespace):
+    """A definition of a group of the test's own."""
+    group = f"{namespace}.example.com"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"}
     return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "data": {"key": "value"},
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"widgets.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
     }
+
+
+def expire(cluster: Cluster) -> None:
+    """End every watch and forget the history, so that none can be resumed."""
+    cluster.compact()
+    if not isinstance(cluster, ControlPlane):  # which was restarted for it
+        cluster.drop_watches()
 
 
 def names(informer: SharedInformer) -> list[str]:
     return sorted(obj.name for obj in informer.lister.list())
 
 
-def test_the_cache_follows_the_server_through_dropped_watches_and_compactions(cluster, factory, recorder):
+def test_the_cache_follows_the_server_through_dropped_watches_and_compactions(
+    cluster, factory, recorder, config_map, namespace
+):
     maps = cluster.client.resource("v1", "ConfigMap")
-    informer = factory.informer("v1", "ConfigMap", label_selector="test=gaps")
+    informer = factory.informer("v1", "ConfigMap", namespace=namespace, label_selector="test=gaps")
     informer.add_event_handler(on_event=recorder)
-    factory.wait_for_sync(10)
+    factory.wait_for_sync(PATIENCE)
     uids: dict[int, str] = {}
     for number in range(6):
         made = maps.create(config_map(f"gap-{number}", test="gaps"))
-        if number % 3 == 0:
+        if number == 2:
             cluster.drop_watches()
-        if number % 3 == 1:
-            cluster.drop_watches()
-            cluster.compact()
+        if number == 4:
+            expire(cluster)
         if number % 2:
-            maps.delete(f"default/gap-{number - 1}")
+            maps.delete(f"{namespace}/gap-{number - 1}")
         uids[number] = made.uid
-        informer.wait_for(made, 10)
+        informer.wait_for(made, PATIENCE)
     for number in (0, 2, 4):
-        informer.wait_for_deletion(f"default/gap-{number}", uids[number], 10)
+        informer.wait_for_deletion(f"{namespace}/gap-{number}", uids[number], PATIENCE)
     expected = ["gap-1", "gap-3", "gap-5"]
     shown: set[str] = set()
     for event in recorder.wait(9):
@@ -87,66 +87,70 @@ def test_the_cache_follows_the_server_through_dropped_watches_and_compactions(cl
     assert informer.status().internal_errors == 0
 
 
-def test_a_version_that_is_gone_is_answered_by_a_new_list(cluster, factory, recorder):
+def test_a_version_that_is_gone_is_answered_by_a_new_list(cluster, factory, recorder, config_map, namespace):
     maps = cluster.client.resource("v1", "ConfigMap")
-    informer = factory.informer("v1", "ConfigMap", label_selector="test=expired")
+    informer = factory.informer("v1", "ConfigMap", namespace=namespace, label_selector="test=expired")
     informer.add_event_handler(on_event=recorder)
     first = maps.create(config_map("first", test="expired"))
-    informer.wait_for(first, 10)
+    informer.wait_for(first, PATIENCE)
     before = informer.status().sources[0].snapshots
     for number in range(3):
         maps.create(config_map(f"other-{number}"))
-    cluster.compact()
-    cluster.drop_watches()
-    informer.wait_for(maps.create(config_map("second", test="expired")), 10)
+    expire(cluster)
+    informer.wait_for(maps.create(config_map("second", test="expired")), PATIENCE)
     assert names(informer) == ["first", "second"]
     assert informer.status().sources[0].snapshots >= before
 
 
-def test_several_namespaces_and_metadata_only(cluster, factory):
-    for namespace in ("one", "two", "three"):
-        cluster.client.resource("v1", "Namespace").create({"metadata": {"name": namespace}})
-        cluster.client.resource("v1", "ConfigMap").create(config_map("a", namespace))
-    informer = factory.informer("v1", "ConfigMap", namespace=["one", "two"], metadata_only=True)
-    informer.wait_for_sync(10)
-    assert sorted(str(obj.key) for obj in informer.lister.list()) == ["one/a", "two/a"]
+def test_several_namespaces_and_metadata_only(cluster, factory, config_map, namespace):
+    resource = cluster.client.resource("v1", "Namespace")
+    three = [f"{namespace}-{number}" for number in range(3)]
+    for name in three:
+        resource.create({"metadata": {"name": name}})
+        cluster.client.resource("v1", "ConfigMap").create(config_map("a", name))
+    informer = factory.informer("v1", "ConfigMap", namespace=three[:2], metadata_only=True)
+    informer.wait_for_sync(PATIENCE)
+    assert sorted(str(obj.key) for obj in informer.lister.list()) == [f"{name}/a" for name in three[:2]]
     assert all("data" not in obj for obj in informer.lister.list())
     assert {obj.kind for obj in informer.lister.list()} == {"ConfigMap"}
+    for name in three:
+        resource.delete(name)
 
 
-def test_a_crd_may_come_go_and_come_back(cluster, factory, recorder):
-    client = cluster.client
-    informer = factory.informer("test.io/v1", "Widget")
+def test_a_crd_may_come_go_and_come_back(cluster, factory, recorder, widgets, namespace):
+    client, (name, group) = cluster.client, (widgets["metadata"]["name"], widgets["spec"]["group"])
+    informer = factory.informer(f"{group}/v1", "Widget")
     informer.add_event_handler(on_event=recorder)
     with pytest.raises(SyncError, match="Widget"):
-        informer.wait_for_sync(10, fail_fast=True)
-    crds, widgets = client.resource("apiextensions.k8s.io/v1", "CustomResourceDefinition"), None
-    crds.create(WIDGETS)
-    informer.wait_for_sync(10)
-    widgets = client.resource("test.io/v1", "Widget")
-    first = widgets.create({"metadata": {"name": "w", "namespace": "default"}})
-    informer.wait_for(first, 10)
-    crds.delete("widgets.test.io")
-    informer.wait_for_deletion("default/w", first.uid, 10)
-    crds.create(WIDGETS)
+        informer.wait_for_sync(PATIENCE, fail_fast=True)
+    crds = client.resource("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    cluster.install_crds([widgets])
+    informer.wait_for_sync(PATIENCE)
+    resource = client.resource(f"{group}/v1", "Widget")
+    first = resource.create({"metadata": {"name": "w", "namespace": namespace}})
+    informer.wait_for(first, PATIENCE)
+    crds.delete(name)
+    informer.wait_for_deletion(f"{namespace}/w", first.uid, PATIENCE)
+    crds.wait_until(name, lambda obj: obj is None, PATIENCE)
+    cluster.install_crds([widgets])
     recorder.wait(2)
-    crds.wait_until("widgets.test.io", lambda obj: obj is not None, 10)
-    second = client.resource("test.io/v1", "Widget").create({"metadata": {"name": "w2", "namespace": "default"}})
-    informer.wait_for(second, 10)
+    second = client.resource(f"{group}/v1", "Widget").create({"metadata": {"name": "w2", "namespace": namespace}})
+    informer.wait_for(second, PATIENCE)
     assert names(informer) == ["w2"]
+    crds.delete(name)
 
 
-def test_pages_and_streams_give_the_same(cluster):
+def test_pages_and_streams_give_the_same(cluster, config_map, namespace):
     maps = cluster.client.resource("v1", "ConfigMap")
     for number in range(7):
         maps.create(config_map(f"page-{number}", test="pages"))
-    source = maps.list_watch(label_selector="test=pages")
+    source = maps.list_watch(namespace=namespace, label_selector="test=pages")
     found = []
     paged, stale = ProtocolConfig(watch_list=False, page_size=2), ProtocolConfig(prefer_stale=True)
     for protocol in (ProtocolConfig(), paged, stale):
         informer = SharedInformer(source, protocol=protocol)
         informer.start()
-        informer.wait_for_sync(10)
+        informer.wait_for_sync(PATIENCE)
         found.append([obj.to_dict() for obj in sorted(informer.lister.list(), key=lambda obj: obj.key)])
         assert informer.stop(2)
     assert found[0] == found[1] == found[2]

@@ -14,6 +14,7 @@ from informers import Client, ObjectKey
 from informers.errors import ForbiddenError, KindNotFoundError, RequestTimeout
 from informers.testing import FakeClient
 from leaderelection import Config, LeaderElector, Leadership, LeaseLock, LockConflict, Record, Version
+from pysedna.testing import Cluster
 
 API, KIND = "coordination.k8s.io/v1", "Lease"
 KEY = ObjectKey("default", "election")
@@ -154,11 +155,11 @@ def test_a_lease_needs_a_namespace_and_a_name(key: ObjectKey | str) -> None:
 
 
 class Runner:
-    def __init__(self, client: Client, identity: str, config: Config) -> None:
+    def __init__(self, client: Client, identity: str, config: Config, key: ObjectKey = KEY) -> None:
         self.stop = threading.Event()
         self.started = threading.Event()
         self.leadership: Leadership | None = None
-        self.elector = LeaderElector(LeaseLock(client, KEY), identity, config, on_started_leading=self.work)
+        self.elector = LeaderElector(LeaseLock(client, key), identity, config, on_started_leading=self.work)
         self.thread = threading.Thread(target=self.elector.run, args=(self.stop,), name=f"elector {identity}")
         self.thread.start()
 
@@ -174,6 +175,7 @@ class Runner:
 
 
 QUICK = Config(3, 2, 0.2)
+PATIENT = Config(9, 6, 0.3)  # a machine may be slow
 
 
 @pytest.fixture
@@ -201,21 +203,51 @@ def test_an_election_on_a_lease_survives_lost_answers(runners: list[Runner]) -> 
     assert stored_spec(client)["holderIdentity"] == ""
 
 
-def test_an_election_over_http_hands_over_on_release(runners: list[Runner]) -> None:
-    from pysedna.localcluster import LocalCluster
+def test_an_election_over_http_hands_over_on_release(cluster: Cluster, namespace: str, runners: list[Runner]) -> None:
+    key = ObjectKey(namespace, "election")
+    first = Runner(cluster.client, "a", PATIENT, key)
+    runners.append(first)
+    assert first.started.wait(LONG)
+    second = Runner(cluster.client, "b", PATIENT, key)
+    runners.append(second)
+    first.end()
+    assert second.started.wait(LONG)
+    assert second.leadership is not None
+    assert second.leadership.token.term == 1
+    spec = cluster.client.resource(API, KIND).get(key).to_dict()["spec"]
+    assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("b", 1)
+    second.end()
+    spec = cluster.client.resource(API, KIND).get(key).to_dict()["spec"]
+    assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("", 1)
 
-    with LocalCluster(controllers=False) as cluster:
-        first = Runner(cluster.client, "a", QUICK)
-        runners.append(first)
-        assert first.started.wait(LONG)
-        second = Runner(cluster.client, "b", QUICK)
-        runners.append(second)
-        first.end()
-        assert second.started.wait(LONG)
-        assert second.leadership is not None
-        assert second.leadership.token.term == 1
-        spec = cluster.client.resource(API, KIND).get(KEY).to_dict()["spec"]
-        assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("b", 1)
-        second.end()
-        spec = cluster.client.resource(API, KIND).get(KEY).to_dict()["spec"]
-        assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("", 1)
+
+def test_a_candidate_takes_over_from_a_leader_that_is_silent(
+    cluster: Cluster, namespace: str, runners: list[Runner]
+) -> None:
+    key = ObjectKey(namespace, "election")
+    LeaseLock(cluster.client, key).create(Record("dead", 1, MINE.acquire_time, MINE.renew_time, 3), LONG)
+    runners.append(Runner(cluster.client, "b", PATIENT, key))
+    assert runners[0].started.wait(LONG)
+    assert runners[0].leadership is not None
+    assert runners[0].leadership.token.term == 4
+
+
+def test_of_two_writers_of_one_version_the_second_is_told(cluster: Cluster, namespace: str) -> None:
+    first, second = (LeaseLock(cluster.client, ObjectKey(namespace, "election")) for _ in range(2))
+    assert first.get(LONG) is None
+    made = first.create(MINE, LONG)
+    assert replace(made, version=Version("", "")) == MINE
+    with pytest.raises(LockConflict):
+        second.create(MINE, LONG)
+    seen = second.get(LONG)
+    assert seen == made
+    renewed = first.update(replace(made, renew_time=MINE.renew_time + 1), made.version, LONG)
+    with pytest.raises(LockConflict):
+        second.update(replace(made, holder="b"), made.version, LONG)
+    assert second.get(LONG) == renewed
+    cluster.client.resource(API, KIND).delete(ObjectKey(namespace, "election"))
+    with pytest.raises(LockConflict):
+        first.update(renewed, renewed.version, LONG)
+    again = second.create(MINE, LONG)
+    with pytest.raises(LockConflict):
+        first.update(renewed, Version(renewed.version.uid, again.version.resource_version), LONG)
