@@ -37,10 +37,10 @@ def traces(client: Client) -> list[str]:
     return sorted(obj.name for obj in found if "sedna" in obj.name)
 
 
-def processes() -> set[str]:
-    """The command lines of managers that run for a demo."""
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return {line for line in listed.splitlines() if "pysedna manager" in line}
+def managers(cluster: LocalCluster) -> list[str]:
+    """The command lines of managers that run on this cluster."""
+    listed = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in listed.splitlines() if "pysedna manager" in line and str(cluster.kubeconfig) in line]
 
 
 @pytest.mark.slow
@@ -71,14 +71,14 @@ def test_a_cluster_without_nodes_is_told_what_would_help() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_demo_that_is_stopped_clears_up(cluster: LocalCluster, number: signal.Signals) -> None:
-    before = processes()
     with start("--kubeconfig", str(cluster.kubeconfig)) as demo:
         assert demo.stdout is not None
         assert any("1. Apply" in line for line in demo.stdout)
+        assert len(managers(cluster)) == 2
         demo.send_signal(number)
         demo.communicate(timeout=60)
     assert demo.returncode == 130
-    assert processes() <= before
+    assert managers(cluster) == []
     assert traces(cluster.client) == []
 
 
@@ -93,7 +93,7 @@ def test_definitions_that_were_there_before_stay(cluster: LocalCluster) -> None:
 
 def test_in_a_terminal_it_draws(cluster: LocalCluster) -> None:
     ours, theirs = pty.openpty()
-    words = [sys.executable, "-m", "pysedna", "demo", "--kubeconfig", str(cluster.kubeconfig), "--step-timeout", "3"]
+    words = [sys.executable, "-m", "pysedna", "demo", "--kubeconfig", str(cluster.kubeconfig)]
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"}
     with subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as demo:
         os.close(theirs)
