@@ -15,21 +15,22 @@ from informers.errors import InformersError
 from pysedna.api import crds
 from pysedna.controller import Manager
 from pysedna.jobs import federated_learning, joint_inference
-from pysedna.localcluster import LocalCluster
-from pysedna.testing import RecordingSink
+from pysedna.localcluster.controllers import setup_nodes
+from pysedna.testing import Cluster, RecordingSink
 
 FL, JI = ("sedna.io/v1alpha1", "FederatedLearningJob"), ("sedna.io/v1alpha1", "JointInferenceService")
 POD, DEPLOYMENT = ("v1", "Pod"), ("apps/v1", "Deployment")
 WORKERS = ["defects-aggregation-0", "defects-train-0", "defects-train-1"]
-PATIENCE = 40.0
+NODES = ("cloud", "edge-0", "edge-1")
+PATIENCE = 60.0
 
 
 class Watcher:
     """Sees every pod event, and what was there at once: two workers with one index, if it ever comes to that."""
 
-    def __init__(self, client: Client) -> None:
-        listing = client.resource(*POD).list(namespace="ns")
-        self._stream = client.resource(*POD).watch(namespace="ns", resource_version=listing.resource_version)
+    def __init__(self, client: Client, namespace: str) -> None:
+        listing = client.resource(*POD).list(namespace=namespace)
+        self._stream = client.resource(*POD).watch(namespace=namespace, resource_version=listing.resource_version)
         self.created: list[str] = []
         self.doubled: list[str] = []
         self._alive: dict[str, tuple[str, ...]] = {}
@@ -60,24 +61,34 @@ class Watcher:
 
 
 @contextmanager
-def managers(cluster: LocalCluster, count: int, sink: RecordingSink) -> Iterator[list[Manager]]:
+def running(*managers: Manager) -> Iterator[None]:
     stop = threading.Event()
-    made, threads = [], []
-    for number in range(count):
-        manager = Manager(cluster.client, name=f"gm-{number}", http=None)
-        federated_learning.setup(manager, sink=sink)
-        joint_inference.setup(manager, sink=sink)
-        made.append(manager)
-        threads.append(threading.Thread(target=manager.run, args=(stop,), name=f"gm-{number}"))
+    threads = [threading.Thread(target=one.run, args=(stop,), name=one.name) for one in managers]
     for thread in threads:
         thread.start()
     try:
-        yield made
+        yield
     finally:
         stop.set()
         for thread in threads:
             thread.join(timeout=30)
         assert not any(thread.is_alive() for thread in threads)
+
+
+@pytest.fixture
+def nodes(cluster: Cluster, namespace: str) -> Iterator[None]:
+    """Simulated nodes under the names that the jobs pin their workers to."""
+    manager = Manager(cluster.client, name="nodes", namespaces=[namespace], http=None)
+    setup_nodes(manager, NODES)
+    with running(manager):
+        yield
+
+
+def global_manager(client: Client, namespace: str, name: str, sink: RecordingSink) -> Manager:
+    manager = Manager(client, name=name, namespaces=[namespace], http=None)
+    federated_learning.setup(manager, sink=sink)
+    joint_inference.setup(manager, sink=sink)
+    return manager
 
 
 def until(condition: Callable[[], Any], what: str) -> Any:
@@ -91,15 +102,18 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 
 
 class Story:
-    def __init__(self, client: Client, make: Any) -> None:
-        self.client, self.make = client, make
+    def __init__(self, client: Client, namespace: str, make: Any) -> None:
+        self.client, self.namespace, self.make = client, namespace, make
+
+    def key(self, name: str) -> ObjectKey:
+        return ObjectKey(self.namespace, name)
 
     def create(self, manifest: dict[str, Any]) -> None:
-        manifest["metadata"] = {"name": manifest["metadata"]["name"], "namespace": "ns"}
+        manifest["metadata"] = {"name": manifest["metadata"]["name"], "namespace": self.namespace}
         self.client.resource(manifest["apiVersion"], manifest["kind"]).create(manifest)
 
     def pods(self, prefix: str) -> dict[str, Object]:
-        found = self.client.resource(*POD).list(namespace="ns").items
+        found = self.client.resource(*POD).list(namespace=self.namespace).items
         return {pod.name: pod for pod in found if pod.name.startswith(prefix)}
 
     def running(self, prefix: str) -> dict[str, Object]:
@@ -110,10 +124,10 @@ class Story:
         }
 
     def status(self, kind: tuple[str, str], name: str) -> dict[str, Any]:
-        return dict(self.client.resource(*kind).get(ObjectKey("ns", name)).to_dict().get("status") or {})
+        return dict(self.client.resource(*kind).get(self.key(name)).to_dict().get("status") or {})
 
     def whole(self, kind: tuple[str, str], name: str, active: int) -> bool:
-        obj = self.client.resource(*kind).get(ObjectKey("ns", name)).to_dict()
+        obj = self.client.resource(*kind).get(self.key(name)).to_dict()
         status = obj.get("status") or {}
         return status.get("active") == active and status.get("observedGeneration") == obj["metadata"]["generation"]
 
@@ -123,33 +137,35 @@ class Story:
 
 
 @pytest.mark.slow
-def test_two_managers_without_election_never_make_two_workers_with_one_index_and_leave_no_surplus(make: Any) -> None:
-    with LocalCluster(nodes=["cloud", "edge-0", "edge-1"]) as cluster:
-        cluster.install_crds(crds())
-        client, sink = cluster.client, RecordingSink()
-        client.resource("v1", "Namespace").create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}})
-        story = Story(client, make)
-        for manifest in (make.model("model"), make.model("big"), make.model("little")):
-            story.create(manifest)
-        story.create(make.dataset("data-0"))
-        watcher = Watcher(client)
-        with managers(cluster, 2, sink):
-            story.create(make.federated_manifest())
-            story.create(make.inference_manifest())
-            until(lambda: story.whole(JI, "helmets", 2), "both workers of the service run")
-            pending = until(lambda: story.status(FL, "defects").get("conditions"), "the job says what is missing")
-            assert any(condition.get("reason") == "DatasetNotFound" for condition in pending)
-            story.create(make.dataset("data-1"))
-            until(lambda: story.whole(FL, "defects", 3) and len(story.running("defects")) == 3, "all workers run")
-            tell_deletions(client, story)
-            edit_both(client, story)
-            watcher.stop()
-            assert watcher.doubled == []
-            assert sorted(story.pods("defects")) == WORKERS
-            for kind, name in ((FL, "defects"), (JI, "helmets")):
-                client.resource(*kind).delete(ObjectKey("ns", name), propagation="Foreground")
-            until(lambda: not story.pods("defects") and not story.pods("helmets"), "all children are collected")
-            until(lambda: ("edge-1", "delete") in [(sent.node, sent.op) for sent in sink.sent], "the edge is told")
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("nodes")
+def test_two_managers_without_election_never_make_two_workers_with_one_index_and_leave_no_surplus(
+    make: Any, cluster: Cluster, namespace: str
+) -> None:
+    cluster.install_crds(crds())
+    client, sink = cluster.client, RecordingSink()
+    story = Story(client, namespace, make)
+    for manifest in (make.model("model"), make.model("big"), make.model("little")):
+        story.create(manifest)
+    story.create(make.dataset("data-0"))
+    watcher = Watcher(client, namespace)
+    with running(*(global_manager(client, namespace, f"gm-{number}", sink) for number in range(2))):
+        story.create(make.federated_manifest())
+        story.create(make.inference_manifest())
+        until(lambda: story.whole(JI, "helmets", 2), "both workers of the service run")
+        pending = until(lambda: story.status(FL, "defects").get("conditions"), "the job says what is missing")
+        assert any(condition.get("reason") == "DatasetNotFound" for condition in pending)
+        story.create(make.dataset("data-1"))
+        until(lambda: story.whole(FL, "defects", 3) and len(story.running("defects")) == 3, "all workers run")
+        tell_deletions(client, story)
+        edit_both(client, story)
+        watcher.stop()
+        assert watcher.doubled == []
+        assert sorted(story.pods("defects")) == WORKERS
+        for kind, name in ((FL, "defects"), (JI, "helmets")):
+            client.resource(*kind).delete(story.key(name), propagation="Foreground")
+        until(lambda: not story.pods("defects") and not story.pods("helmets"), "all children are collected")
+        until(lambda: ("edge-1", "delete") in [(sent.node, sent.op) for sent in sink.sent], "the edge is told")
 
 
 def tell_deletions(client: Client, story: Story) -> None:
@@ -158,7 +174,7 @@ def tell_deletions(client: Client, story: Story) -> None:
         old = until(lambda: story.running("defects-train-1").get("defects-train-1"), "the worker runs")
         client.resource(*POD).delete(old.key, grace_period=0 if number == 1 else None)
         until(lambda old=old: _other(story, old), "exactly one comes back")
-    client.resource(*DEPLOYMENT).delete(ObjectKey("ns", "helmets-deployment-edge"), propagation="Foreground")
+    client.resource(*DEPLOYMENT).delete(story.key("helmets-deployment-edge"), propagation="Foreground")
     until(lambda: story.whole(JI, "helmets", 2) and len(story.running("helmets")) == 2, "the edge worker comes back")
 
 
@@ -173,10 +189,10 @@ def edit_both(client: Client, story: Story) -> None:
         spec = story.make.federated_manifest()["spec"]
         for worker in spec["trainingWorkers"]:
             worker["template"]["spec"]["containers"][0]["env"][0]["value"] = size
-        client.resource(*FL).patch(ObjectKey("ns", "defects"), {"spec": spec})
+        client.resource(*FL).patch(story.key("defects"), {"spec": spec})
     parameters = [{"key": "threshold_img", "value": "0.1"}]
     mining = {"hardExampleMining": {"name": "IBT", "parameters": parameters}}
-    client.resource(*JI).patch(ObjectKey("ns", "helmets"), {"spec": {"edgeWorker": mining}})
+    client.resource(*JI).patch(story.key("helmets"), {"spec": {"edgeWorker": mining}})
 
     def rolled() -> bool:
         trainers = story.running("defects-train")
