@@ -134,3 +134,14 @@ def test_a_cache_that_was_stopped_ends_the_wait() -> None:
     world.cache.stopped = True
     with pytest.raises(Cancelled):
         world.reconcile()
+
+
+def test_a_namespace_that_goes_away_is_left_alone_without_a_word() -> None:
+    from informers.errors import ForbiddenError
+
+    world = World()
+    causes = {"causes": [{"reason": "NamespaceTerminating", "message": "namespace ns is being terminated"}]}
+    world.client.fail_next("create", "Pod", ForbiddenError("being terminated", details=causes))
+    world.reconcile()
+    assert world.pods() == []
+    assert world.recorder.events == []

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from informers import Lister, Object, ObjectKey
-from informers.errors import AlreadyExistsError, ConflictError, NotFoundError
+from informers.errors import AlreadyExistsError, ConflictError, ForbiddenError, NotFoundError
 from pysedna.controller import Context, EventRecorder, Manager, Result, Watch, owner_reference
 from pysedna.localcluster.controllers import rollout
 from pysedna.localcluster.controllers.replicasets import CONTROLLER_INDEX, POD, REPLICA_SET, controller_uid
 
 DEPLOYMENT = ("apps/v1", "Deployment")
+_NONE: Mapping[str, str] = MappingProxyType({})
 _SOON = 0.05
 
 
@@ -106,6 +108,10 @@ class Deployments:
                 count = int((deployment.to_dict().get("status") or {}).get("collisionCount") or 0) + 1
                 self._patch_status(deployment, {"collisionCount": count}, context)
             return
+        except ForbiddenError as error:
+            if error.has_cause("NamespaceTerminating"):
+                return  # everything in there goes away
+            raise
         self._say(deployment, "up", made.name, 0, fresh["spec"]["replicas"])
 
     def _scale(self, deployment: Object, scale: rollout.Scale, resource: Any) -> None:
@@ -126,18 +132,16 @@ class Deployments:
             resource.patch(new.key, {"metadata": {"resourceVersion": new.resource_version, "annotations": annotations}})
 
     def _write_status(self, deployment: Object, status: Mapping[str, Any], revision: int, context: Context) -> None:
-        if revision and deployment.annotations.get(rollout.REVISION) != str(revision):
-            metadata = {
-                "resourceVersion": deployment.resource_version,
-                "annotations": {rollout.REVISION: str(revision)},
-            }
-            context.client.resource(*DEPLOYMENT).patch(deployment.key, {"metadata": metadata})
-            return  # its event brings us back, with the version that a status can be written for
-        if status != deployment.to_dict().get("status"):
-            self._patch_status(deployment, status, context)
+        annotations = {rollout.REVISION: str(revision)} if revision else {}
+        if annotations.items() <= deployment.annotations.items() and status == deployment.to_dict().get("status"):
+            return
+        self._patch_status(deployment, status, context, annotations)
 
-    def _patch_status(self, deployment: Object, status: Mapping[str, Any], context: Context) -> None:
-        body = {"metadata": {"resourceVersion": deployment.resource_version}, "status": dict(status)}
+    def _patch_status(
+        self, deployment: Object, status: Mapping[str, Any], context: Context, annotations: Mapping[str, str] = _NONE
+    ) -> None:
+        metadata = {"resourceVersion": deployment.resource_version, "annotations": dict(annotations)}
+        body = {"metadata": metadata, "status": dict(status)}
         try:
             context.client.resource(*DEPLOYMENT).patch(deployment.key, body, subresource="status")
         except NotFoundError:

@@ -93,6 +93,8 @@ class ReplicaSets:
             try:
                 made = pods.create(pod)
             except ApiError as error:
+                if error.has_cause("NamespaceTerminating"):
+                    return  # everything in there goes away: a retry or an event would only be noise
                 self._recorder.event(replica_set, "Warning", "FailedCreate", f"Error creating: {error.message}")
                 raise
             self._own_writes.created(key, made)
