@@ -18,6 +18,7 @@ from pysedna.controller.errors import (
     NotLeading,
     RunnableFailed,
     ShutdownTimeout,
+    TemporaryError,
     TerminalError,
 )
 from pysedna.controller.manager import Manager
@@ -70,6 +71,7 @@ __all__ = [
     "Runnable",
     "RunnableFailed",
     "ShutdownTimeout",
+    "TemporaryError",
     "TerminalError",
     "Watch",
     "all_of",

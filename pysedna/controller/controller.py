@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from informers import Event, InformersError, ObjectKey, Registration, SharedInformer
 from pysedna.controller.context import Context, Gate
-from pysedna.controller.errors import NotLeading, TerminalError
+from pysedna.controller.errors import NotLeading, TemporaryError, TerminalError
 from pysedna.controller.metrics import ControllerMetrics
 from pysedna.controller.result import Decision, Requeue, Result, Verdict, decide
 from pysedna.controller.sources import Watch, priority, requests
@@ -225,7 +225,7 @@ class Controller:
         with self._lock:
             self._failures += 1
             self._last_error = f"{type(error).__name__}: {error}"
-        expected = isinstance(error, InformersError | TerminalError) or decision.overrun
+        expected = isinstance(error, InformersError | TemporaryError | TerminalError) or decision.overrun
         what = "failed for good" if decision.terminal else "failed, will be retried"
         context.log.error(
             "%s: reconcile of %s %s: %s: %s",

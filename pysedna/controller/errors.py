@@ -2,6 +2,7 @@
 
     ControllerError
     ├── TerminalError           raised by a reconcile: retrying cannot help, wait for the next change
+    ├── TemporaryError          raised by a reconcile: nothing is wrong with the program, try again later
     ├── Cancelled               this run of a reconcile is over (the manager stops, or its time is up)
     ├── NotLeading              this run may not act: another manager may lead by now
     ├── DuplicateName           two controllers of one manager under one name
@@ -26,6 +27,11 @@ class ControllerError(Exception):
 
 class TerminalError(ControllerError):
     """Raised by a reconcile to say that a retry cannot help. The key is not queued again until its object changes."""
+
+
+class TemporaryError(ControllerError):
+    """Raised by a reconcile for what may pass by itself or by somebody's hand (a quota, a permission). The key is
+    retried with backoff, as after any other error, but logged in one line: a trace would say nothing."""
 
 
 class Cancelled(ControllerError):

@@ -19,6 +19,7 @@ from pysedna.controller import (
     Manager,
     NotLeading,
     Result,
+    TemporaryError,
     TerminalError,
     create_or_update,
     ensure_finalizer,
@@ -107,6 +108,18 @@ def test_an_error_of_the_program_is_counted_apart_and_logged_with_its_trace(
     script.ran(2)
     eventually(lambda: metric(manager, "controller_runtime_reconcile_panics_total") == 1)
     assert any(record.exc_info for record in caplog.records)
+
+
+def test_a_temporary_error_is_retried_and_logged_without_a_trace(
+    begin: Any, eventually: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    script = Script(TemporaryError("quota exceeded"), None)
+    manager, _ = begin(script)
+    script.ran(2)
+    eventually(lambda: metric(manager, "controller_runtime_reconcile_errors_total") == 1)
+    assert metric(manager, "controller_runtime_reconcile_panics_total") == 0
+    (record,) = [record for record in caplog.records if "quota exceeded" in record.getMessage()]
+    assert record.exc_info is None
 
 
 def test_a_terminal_error_is_not_retried_before_the_object_changes(
