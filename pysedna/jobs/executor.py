@@ -91,7 +91,10 @@ def _act(action: Action, resource: Writes, job: Job[Any], outcome: Outcome) -> s
 def _already_there(action: Create, resource: Writes, job: Job[Any], outcome: Outcome) -> None:
     """The name exists: our own child that the cache does not show yet, or somebody else's object."""
     outcome.behind = True
-    live = resource.get(key_of(action))
+    try:
+        live = resource.get(key_of(action))
+    except NotFoundError:
+        return  # gone again meanwhile
     if live.controller is None or live.controller.uid != job.uid:
         outcome.problems.append(name_taken(action.kind, live))
 

@@ -20,7 +20,10 @@ S = TypeVar("S", bound=Base)
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[S]):
-    """One object of a Sedna kind. `annotations` and `status` are shared with the object and must not be changed."""
+    """One object of a Sedna kind. `annotations` and `status` are shared with the object and must not be changed.
+
+    `newest`: after its children were observed the server has said that there is no later generation.
+    """
 
     api_version: str
     kind: str
@@ -32,6 +35,7 @@ class Job(Generic[S]):
     annotations: Mapping[str, str]
     spec: S
     status: Mapping[str, Any]
+    newest: bool = False
 
     @property
     def conditions(self) -> Sequence[Mapping[str, Any]]:

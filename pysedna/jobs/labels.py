@@ -58,6 +58,11 @@ def selector(job: Job[Any], worker_type: str) -> dict[str, str]:
     }
 
 
+def is_selected(child: Object, job: Job[Any], worker_type: str) -> bool:
+    """Whether a child carries the labels that select the pods of that worker type."""
+    return all(child.labels.get(key) == value for key, value in selector(job, worker_type).items())
+
+
 def stamp(job: Job[Any]) -> dict[str, str]:
     """The annotation that says which generation of the job a child was made for."""
     return {GENERATION: str(job.generation)}

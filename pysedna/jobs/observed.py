@@ -34,8 +34,11 @@ class Observed:
 
 
 def is_newer(child: Object, job: Job[Any]) -> bool:
-    """Whether a child was made for a later generation than the job in hand."""
-    return labels.generation_of(child) > job.generation
+    """Whether a child was made for a later generation than the job in hand.
+
+    A mark that speaks of a generation which does not exist was changed by hand, and says nothing.
+    """
+    return not job.newest and labels.generation_of(child) > job.generation
 
 
 def anyone_newer(observed: Observed, job: Job[Any]) -> bool:

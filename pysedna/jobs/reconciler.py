@@ -9,6 +9,7 @@ finished meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from informers import NotFoundError, Object, ObjectKey
@@ -76,8 +77,10 @@ class JobReconciler(Generic[S]):
         if job.deleting:
             return None
         observed = self._observe(job, run)
-        if anyone_newer(observed, job) and not self._is_current(job, run):
-            return _BEHIND
+        if anyone_newer(observed, job):
+            if not self._is_current(job, run):
+                return _BEHIND
+            job = replace(job, newest=True)
         found = self._gather(job)
         plan = self._behaviour.plan(job, found, observed, self._options)
         outcome = Outcome()
@@ -97,7 +100,9 @@ class JobReconciler(Generic[S]):
         owned: dict[Kind, dict[str, Object]] = {}
         for kind in self._behaviour.watched:
             children = self._listers.children[kind].by_index(index, job.uid)
-            owned[kind] = {child.name: child for child in children if child.namespace == job.namespace}
+            here = [child for child in children if child.namespace == job.namespace]
+            # In one order: that of a cache is its own history, and two managers would correct each other's words.
+            owned[kind] = {child.name: child for child in sorted(here, key=_name)}
         taken: dict[tuple[Kind, str], Object] = {}
         for kind, name in self._behaviour.child_names(job):
             if name not in owned[kind]:
@@ -118,7 +123,7 @@ class JobReconciler(Generic[S]):
         if POD in self._behaviour.watched or POD not in self._listers.children:
             return []
         pods = self._listers.children[POD].by_index(label_index(job.kind), job.uid)
-        return [pod for pod in pods if pod.namespace == job.namespace and _of_replica_set(pod)]
+        return sorted((pod for pod in pods if pod.namespace == job.namespace and _of_replica_set(pod)), key=_name)
 
     def _read(self, kind: Kind, key: ObjectKey, run: Run) -> Object | None:
         try:
@@ -173,6 +178,10 @@ class JobReconciler(Generic[S]):
 
     def _write(self, run: Run, seen: Object, compute: Callable[[Mapping[str, Any]], StatusChange]) -> None:
         write_status(run.client.resource(API_VERSION, self._behaviour.kind), seen, compute, self._recorder)
+
+
+def _name(obj: Object) -> str:
+    return obj.name
 
 
 def _of_replica_set(pod: Object) -> bool:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from informers.errors import ForbiddenError, InvalidError, ServiceUnavailableError
+from informers.errors import AlreadyExistsError, ForbiddenError, InvalidError, ServiceUnavailableError
+from pysedna.controller import TemporaryError
 from pysedna.jobs import federated_learning
 from pysedna.testing import FakeRecorder, RecordingSink
 
@@ -293,6 +294,32 @@ def test_a_pod_with_a_jobs_labels_but_another_owner_is_nobodys_worker(running: S
     assert running.pods()["lookalike"] == lookalike
 
 
+@pytest.mark.parametrize("key", ["name", "uid", "worker-type", "spec-hash"])
+def test_a_worker_whose_labels_are_taken_away_is_replaced_and_the_others_run_on(running: Scene, key: str) -> None:
+    old = running.pods()
+    label = f"federatedlearningjob.sedna.io/{key}"
+    running.cluster.patch(running.world.POD, "defects-aggregation-0", {"metadata": {"labels": {label: None}}})
+    running.settle()
+    new = running.pods()
+    assert sorted(new) == NAMES
+    assert label in new["defects-aggregation-0"]["metadata"]["labels"]
+    changed = [name for name in NAMES if new[name]["metadata"]["uid"] != old[name]["metadata"]["uid"]]
+    assert changed == ["defects-aggregation-0"]
+
+
+def test_a_mark_of_a_generation_that_does_not_exist_keeps_no_worker_from_being_replaced(running: Scene) -> None:
+    mark = {"metadata": {"annotations": {"sedna.io/job-generation": "99"}}}
+    for kind, name in ((running.world.POD, "defects-train-1"), (running.world.SERVICE, "defects-aggregation")):
+        running.cluster.patch(kind, name, mark)
+    running.cluster.patch(running.world.SERVICE, "defects-aggregation", {"spec": {"selector": {"app": "other"}}})
+    running.edit("16")
+    running.settle()
+    assert [running.environment(name, "batch_size") for name in NAMES[1:]] == ["16", "16"]
+    service = running.cluster.find(running.world.SERVICE, "defects-aggregation")
+    assert service is not None
+    assert "app" not in service["spec"]["selector"]
+
+
 def test_a_job_made_again_under_the_same_name_waits_for_the_old_ones_children_to_go(running: Scene) -> None:
     old = {pod["metadata"]["uid"] for pod in running.pods().values()}
     running.cluster.delete(running.world.FL, "defects")
@@ -332,6 +359,18 @@ def test_fault_18_a_failed_write_is_tried_again_and_never_swallowed(scene: Scene
     assert scene.status()["observedGeneration"] == 1
 
 
+def test_a_name_that_is_taken_and_free_again_before_one_can_look_is_no_failure(running: Scene) -> None:
+    running.cluster.delete(running.world.POD, "defects-train-0", grace=0)
+    running.manager.pull_all()
+    running.manager.fail_next = AlreadyExistsError("object is being deleted")
+    running.manager.begin()
+    while running.manager.step():
+        pass
+    assert running.manager.errors == []
+    running.settle()
+    assert sorted(running.pods()) == NAMES
+
+
 def test_a_quota_is_told_and_tried_again(scene: Scene) -> None:
     scene.job()
     scene.manager.pull_all()
@@ -340,7 +379,8 @@ def test_a_quota_is_told_and_tried_again(scene: Scene) -> None:
     while scene.manager.step():
         pass
     assert scene.condition("Pending")["reason"] == "WorkerRejected"
-    assert len(scene.manager.errors) == 1
+    (error,) = scene.manager.errors
+    assert isinstance(error, TemporaryError), "a trace in the log would tell nobody anything"
 
 
 def test_nobody_is_told_about_a_namespace_that_goes_away(scene: Scene) -> None:
@@ -366,6 +406,23 @@ def test_a_job_that_the_schema_let_pass_but_that_cannot_be_read_gets_a_condition
     scene.settle()
     assert scene.condition("Pending", "odd")["reason"] == "InvalidSpec"
     assert "$.spec.trainingWorkers" in scene.condition("Pending", "odd")["message"]
+    assert sorted(scene.pods()) == NAMES
+    assert scene.manager.errors == []
+
+
+def test_a_template_that_an_older_definition_let_pass_gets_a_condition_and_stops_nobody(
+    scene: Scene,
+) -> None:
+    manifest = scene.make.federated_manifest("odd")
+    manifest["metadata"] = {"name": "odd", "namespace": "ns"}
+    manifest["spec"]["trainingWorkers"][1]["template"]["spec"]["containers"][0]["env"] = "batch_size=32"
+    scene.cluster.create(manifest)
+    scene.job()
+    scene.settle()
+    said = scene.condition("Pending", "odd")
+    assert said["reason"] == "InvalidSpec"
+    assert "$.spec.trainingWorkers[1]" in said["message"]
+    assert "template.spec.containers[0].env" in said["message"]
     assert sorted(scene.pods()) == NAMES
     assert scene.manager.errors == []
 

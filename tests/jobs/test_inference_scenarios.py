@@ -196,6 +196,29 @@ def test_a_crash_looping_edge_worker_shows_in_the_status_through_its_pod(running
     assert running.condition("Failed")["status"] == "False"
 
 
+def test_two_managers_say_the_same_in_whatever_order_they_came_to_know_the_pods(running: Scene) -> None:
+    template = next(
+        found for found in running.cluster.all(running.world.POD) if found["metadata"]["name"].startswith(CLOUD)
+    )
+    owner = template["metadata"]["ownerReferences"]
+    crash = {"name": "worker", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    for name in ("z", "m", "a"):
+        metadata = {"name": name, "namespace": "ns", "labels": template["metadata"]["labels"], "ownerReferences": owner}
+        running.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
+        running.cluster.patch(running.world.POD, name, {"status": {"containerStatuses": [crash]}}, subresource="status")
+        running.work()
+    other = running.world.HandManager(running.cluster, [joint_inference.setup], recorder=running.recorder)
+    for manager in (running.manager, other) * 3:
+        manager.pull_all()
+        manager.drain()
+    writes = [len(manager.client.writes) for manager in (running.manager, other)]
+    for manager in (running.manager, other) * 3:
+        manager.pull_all()
+        manager.drain()
+    assert [len(manager.client.writes) for manager in (running.manager, other)] == writes
+    assert "pod a" in running.condition("Failed")["message"]
+
+
 def test_an_edge_worker_deleted_by_hand_is_the_deployments_matter(running: Scene) -> None:
     writes = [write for write in running.manager.client.writes if write[1] != "JointInferenceService"]
     for pod in running.cluster.all(running.world.POD):

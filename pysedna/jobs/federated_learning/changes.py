@@ -46,19 +46,26 @@ def names_taken(desired: Children, observed: Observed) -> list[Problem]:
 
 def _pods(desired: Children, observed: Observed, job: FederatedJob) -> list[Action]:
     pods = observed.of(POD)
-    outdated = {
-        name: pod
-        for name, pod in pods.items()
-        if name not in desired.pods or labels.spec_hash_of(pod, job.kind) != desired.spec_hash
-    }
+    outdated = {name: why for name, pod in pods.items() if (why := _outdated(pod, desired, job))}
     if outdated:
         return [
-            Delete(POD, pod.key, pod.uid, "the spec of the job has changed")
-            for pod in outdated.values()
-            if pod.deletion_timestamp is None and not is_newer(pod, job)
+            Delete(POD, pod.key, pod.uid, outdated[name])
+            for name, pod in pods.items()
+            if name in outdated and pod.deletion_timestamp is None and not is_newer(pod, job)
         ]
     return [
         Create(POD, manifest)
         for name, manifest in desired.pods.items()
         if name not in pods and (POD, name) not in observed.taken
     ]
+
+
+def _outdated(pod: Object, desired: Children, job: FederatedJob) -> str:
+    """Why a pod must go; empty if it may stay."""
+    manifest = desired.pods.get(pod.name)
+    if manifest is None or labels.spec_hash_of(pod, job.kind) != desired.spec_hash:
+        return "the spec of the job has changed"
+    worker_type = manifest["metadata"]["labels"][labels.type_label(job.kind)]
+    if not labels.is_selected(pod, job, worker_type):
+        return "its labels were changed, so the Service of its job does not find it"
+    return ""
