@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from informers import nesting
 from informers.errors import ApiError, MalformedResponseError
 from informers.key import ObjectKey
 from informers.object import MemberCache, Object, ObjectSource, build
@@ -68,8 +69,9 @@ _decode_loose_event = msgspec.json.Decoder(_LooseEvent).decode
 _decode_members = msgspec.json.Decoder(_Members).decode
 _decode_any = msgspec.json.Decoder().decode
 
-# What msgspec raises for text that is no JSON or not of the type; strings are checked to be UTF-8 apart.
-_BROKEN = (msgspec.MsgspecError, UnicodeDecodeError)
+# What msgspec raises for text that is no JSON, not of the type, or nested deeper than the stack goes; strings are
+# checked to be UTF-8 apart.
+_BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class ObjectDecoder:
@@ -121,10 +123,10 @@ class ObjectDecoder:
         return _listed(page.metadata, items, unreadable, len(body))
 
     def _loose_page(self, body: bytes) -> ObjectList:
-        """Decode a list in which something among the items is no JSON object at all."""
+        """Decode a list in which something among the items is no JSON object at all, or nested too deeply."""
         try:
-            page = _decode_loose_page(body)
-        except _BROKEN as error:
+            page = _split_page(body)
+        except (*_BROKEN, ValueError, KeyError) as error:
             raise MalformedResponseError(f"the answer is no list: {_why(error)}; it {_begins(body)}") from error
         items: list[Object] = []
         unreadable: list[ObjectKey | None] = []
@@ -161,6 +163,30 @@ class ObjectDecoder:
         return build(members, self.source, managed_fields=self._managed_fields, drop_kind=self._partial)
 
 
+def _split_page(body: bytes) -> _LoosePage:
+    try:
+        return _decode_loose_page(body)
+    except RecursionError:
+        parts = nesting.members(body)
+        meta = msgspec.json.decode(parts.get("metadata", b"{}"), type=_ListMeta)
+        return _LoosePage([msgspec.Raw(item) for item in nesting.elements(parts["items"])], meta)
+
+
+def _split_event(line: bytes | bytearray | memoryview) -> _LooseEvent:
+    try:
+        return _decode_loose_event(line)
+    except RecursionError:
+        parts = nesting.members(bytes(line))
+        return _LooseEvent(msgspec.json.decode(parts["type"], type=str), msgspec.Raw(parts["object"]))
+
+
+def _split_members(raw: msgspec.Raw) -> _Members:
+    try:
+        return _decode_members(raw)
+    except RecursionError:
+        return {name: msgspec.Raw(value) for name, value in nesting.members(bytes(raw)).items()}
+
+
 def _listed(meta: _ListMeta, items: list[Object], unreadable: list[ObjectKey | None], size: int) -> ObjectList:
     version, token = meta.resourceVersion or "", meta.continue_ or ""
     return ObjectList(items, version, token, meta.remainingItemCount, unreadable, size)
@@ -169,21 +195,21 @@ def _listed(meta: _ListMeta, items: list[Object], unreadable: list[ObjectKey | N
 def _event_error(line: bytes | bytearray | memoryview) -> ApiError:
     status: Any = _decode_any(_decode_loose_event(line).object)
     code = status.get("code")
-    return ApiError.from_status(status, http_status=code if isinstance(code, int) else 500, verb="watch")
+    return ApiError.from_status(status, http_status=code if type(code) is int else 500, verb="watch")
 
 
 def _malformed_event(line: bytes | bytearray | memoryview, error: Exception) -> Malformed:
     try:
-        event = _decode_loose_event(line)
-    except _BROKEN:
+        event = _split_event(line)
+    except (*_BROKEN, ValueError, KeyError):
         return Malformed(None, _why(error), "unknown")
     return Malformed(_key_of_item(event.object), _why(error), event.type or "unknown")
 
 
 def _key_of_item(raw: msgspec.Raw) -> ObjectKey | None:
     try:
-        return _readable_key(_decode_members(raw).get("metadata"))
-    except _BROKEN:
+        return _readable_key(_split_members(raw).get("metadata"))
+    except (*_BROKEN, ValueError):
         return None
 
 
@@ -192,10 +218,10 @@ def _readable_key(metadata: msgspec.Raw | None) -> ObjectKey | None:
     if metadata is None:
         return None
     try:
-        parts = _decode_members(metadata)
+        parts = _split_members(metadata)
         name = _decode_any(parts["name"])
         namespace = _decode_any(parts["namespace"]) if "namespace" in parts else None
-    except (*_BROKEN, KeyError):
+    except (*_BROKEN, ValueError, KeyError):
         return None
     if not isinstance(name, str) or not name or not isinstance(namespace, str | None):
         return None

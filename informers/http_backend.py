@@ -65,6 +65,10 @@ class HttpBackend:
         if stream.headers.get("Content-Encoding", "identity") != "identity":
             self._transport.forget(stream)
             raise MalformedResponseError(f"{self.server}: the watch comes compressed", verb="watch")
+        kind = stream.headers.get("Content-Type", "application/json")
+        if "json" not in kind.lower():
+            self._transport.forget(stream)
+            raise MalformedResponseError(f"{self.server}: the watch comes as {kind}, not as JSON", verb="watch")
         return HttpWatchStream(
             stream.exchange,
             stream.headers,

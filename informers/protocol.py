@@ -148,6 +148,7 @@ class Protocol:
         self._list_once = False  # the streamed list failed: try the plain one this time
         self._cut_short = 0  # streamed lists in a row that ended before they were complete
         self._snapshot_at: float | None = None
+        self._listed_version = ""  # of the last list that was complete
         self._not_found_since: float | None = None
         self._forget = False
         # The open stream
@@ -208,7 +209,7 @@ class Protocol:
         """A page came: COLLECT (more to come), SNAPSHOT (that was the last) or STALE."""
         asked = self._asked
         assert isinstance(asked, AskList)
-        if asked.resource_version != _CONSISTENT and is_older(resource_version, self.version):
+        if self._is_stale(asked, resource_version):
             self._refuse_stale(now, resource_version)
             return Verdict.STALE
         if continue_:
@@ -218,8 +219,13 @@ class Protocol:
         self.phase = Phase.WATCHING
         return Verdict.SNAPSHOT
 
+    def _is_stale(self, asked: AskList | AskWatch, version: str) -> bool:
+        if not version and self._listed_version:
+            return True  # whatever answered, it was not the server that gave versions before
+        return asked.resource_version != _CONSISTENT and is_older(version, self.version)
+
     def _complete(self, now: float, version: str) -> None:
-        self.version = version
+        self.version = self._listed_version = version
         self.snapshots += 1
         self.failure = None
         self.gone = False
@@ -233,7 +239,12 @@ class Protocol:
         self._unavailable = True
         self._pause(
             now,
-            Failure(FailureKind.STALE, f"the server answered with version {version}, older than {self.version} seen"),
+            Failure(
+                FailureKind.STALE,
+                f"the server answered with version {version}, older than {self.version} seen"
+                if version
+                else f"the server answered with a list without a version after one at {self._listed_version}",
+            ),
         )
 
     # ---- answers to a watch
@@ -281,7 +292,7 @@ class Protocol:
         asked = self._asked
         assert isinstance(asked, AskWatch)
         self._collecting = False
-        if asked.resource_version != _CONSISTENT and is_older(version, self.version):
+        if self._is_stale(asked, version):
             self._refuse_stale(now, version)
             self.phase = Phase.LISTING
             return Verdict.STALE

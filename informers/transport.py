@@ -269,7 +269,7 @@ class Transport:
                 return HttpStream(exchange, response, response.headers)
             body = self._read(exchange, response)
             received = len(body)
-            if 200 <= status < 300:
+            if 200 <= status < 300 and not stream:
                 return body
             raise _refusal(call, response, body, self.server)
         except InformersError as raised:

@@ -24,6 +24,7 @@ __all__ = ["Dechunker", "HttpWatchStream", "Lines"]
 
 _log = logging.getLogger(__name__)
 _PIECE = 1 << 16
+_LONGEST_LINE = 32 << 20  # some ten times the largest object that a server takes
 _GRACE = 30.0  # the server ends a watch at its timeoutSeconds; this much later it is taken for dead
 
 
@@ -71,10 +72,11 @@ class Dechunker:
 
 
 class Lines:
-    """Splits bytes into lines of any length."""
+    """Splits bytes into lines. ValueError for one that is longer than any event: a server may never end it."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
+        self._size = 0
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take bytes and give the lines that are whole, without their ends; empty ones are left out."""
@@ -82,11 +84,16 @@ class Lines:
             return [data]  # one line with its end, which the decoder does not mind: what servers send
         first, newline, rest = data.partition(b"\n")
         self._parts.append(first)
+        self._size += len(first)
+        if self._size > _LONGEST_LINE:
+            self._parts.clear()  # the error keeps this alive
+            raise ValueError(f"a line of more than {_LONGEST_LINE} bytes")
         if not newline:
             return []
         lines = [b"".join(self._parts), *rest.split(b"\n")]
         last = lines.pop()
         self._parts = [last] if last else []
+        self._size = len(last)
         return [line for line in lines if line]
 
     @property
@@ -101,7 +108,8 @@ class HttpWatchStream:
     One thread iterates; `close` may be called from any, more than once, and ends a read that waits within a moment.
     Raises ApiError for an ERROR event, TransportError when the connection breaks or the server is `seconds` + 30 s past
     its time, MalformedResponseError if what comes is not what HTTP promises. An event that cannot be read is logged,
-    counted in `unreadable`, and left out.
+    counted in `unreadable`, and left out, but for a deletion: that is a MalformedResponseError, since only a new list
+    can make up for it.
     """
 
     def __init__(
@@ -124,6 +132,9 @@ class HttpWatchStream:
         self._failure = failure
         self._finish = finish
         self._chunks = Dechunker() if headers.get("Transfer-Encoding", "").lower() == "chunked" else None
+        length = headers.get("Content-Length", "") if self._chunks is None else ""
+        # No API server gives one, but the connection may stay open after an answer that has.
+        self._left = int(length) if length.isdecimal() and len(length) < 20 else None
         self._lines = Lines()
         self._ready: deque[bytes] = deque()
         self._lock = threading.Lock()
@@ -158,6 +169,11 @@ class HttpWatchStream:
             self.close()
             raise
         if isinstance(event, Malformed):
+            if event.event_type == "DELETED":  # left out, it would leave the object behind for ever
+                self.close()
+                what = event.key or "an object without a readable key"
+                message = f"{self._address}: the deletion of {what} cannot be read: {event.reason}"
+                raise MalformedResponseError(message, verb="watch", resource=self._resource, key=event.key)
             self.unreadable += 1
             _log.warning(
                 "a %s event of %s is left out: %s", event.event_type, event.key or self._resource, event.reason
@@ -189,24 +205,22 @@ class HttpWatchStream:
 
     def _read_piece(self) -> bool:
         reader = self._exchange.reader
-        if reader is None or reader.closed or (self._chunks is not None and self._chunks.finished):
+        if reader is None or reader.closed or self._left == 0 or (self._chunks is not None and self._chunks.finished):
             return False
-        data = reader.read1(_PIECE)
+        data = reader.read1(_PIECE if self._left is None else min(_PIECE, self._left))
         if not data:
             return False
-        if self._chunks is None:
-            self._ready.extend(self._lines.feed(data))
-            return True
+        if self._left is not None:
+            self._left -= len(data)
         try:
-            pieces = self._chunks.feed(data)
+            for piece in (data,) if self._chunks is None else self._chunks.feed(data):
+                self._ready.extend(self._lines.feed(piece))
         except ValueError as error:
             raise MalformedResponseError(f"{self._address}: {error} in the stream", verb="watch") from error
-        for piece in pieces:
-            self._ready.extend(self._lines.feed(piece))
         return True
 
     def _ended(self) -> None:
-        cut = (self._chunks is not None and not self._chunks.finished) or self._lines.pending
+        cut = (self._chunks is not None and not self._chunks.finished) or self._left or self._lines.pending
         if cut:
             raise ConnectionResetError("the watch was cut off")
         self._closed = True

@@ -485,3 +485,36 @@ def test_without_a_stream_there_is_no_deadline():
 )
 def test_versions_compare_as_numbers_of_any_length_or_not_at_all(version, than, older):
     assert is_older(version, than) is older
+
+
+@pytest.mark.parametrize("consistent", [True, False])
+def test_a_list_without_a_version_after_one_with_a_version_is_not_believed(consistent):
+    core = watching("10", prefer_stale=not consistent)
+    core.failed(1, ExpiredError("too old"))
+    step, now = next_request(core, 1)
+    assert isinstance(step, AskList)
+    assert core.page(now, "", None) is Verdict.STALE
+    assert core.failure is not None
+    assert "without a version" in core.failure.message
+    assert isinstance(core.next(now), Wait)
+    step, now = next_request(core, now)
+    assert core.page(now, "12", None) is Verdict.SNAPSHOT
+
+
+def test_neither_is_a_streamed_one():
+    core = streaming()
+    assert core.event(0, "BOOKMARK", "10", initial_events_end=True) is Verdict.SNAPSHOT
+    core.failed(100, ExpiredError("too old"))
+    _, now = next_request(core, 100)
+    core.opened(now)
+    assert core.event(now, "BOOKMARK", "", initial_events_end=True) is Verdict.STALE
+
+
+def test_a_server_that_never_gives_versions_is_taken_as_it_is():
+    core = listed("")
+    core.next(0)
+    core.opened(0)
+    core.failed(1, BadRequestError("no watch here"))
+    step, now = next_request(core, 1)
+    assert isinstance(step, AskList)
+    assert core.page(now, "", None) is Verdict.SNAPSHOT

@@ -258,3 +258,69 @@ def test_lines_are_whole_wherever_the_pieces_end(texts, cuts):
     found = [one for piece in pieces_of(data, cuts) for one in lines.feed(piece)]
     assert [one.removesuffix(b"\n") for one in found] == [text for text in texts if text]
     assert lines.pending == b"rest"
+
+
+def answered_with(head, body):
+    """A handler that gives one whole answer and keeps the connection open."""
+
+    def handle(connection, request):
+        connection.send(b"HTTP/1.1 " + head + f"\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        connection.wait_for_end()
+
+    return handle
+
+
+def test_an_answer_of_a_given_length_ends_there_though_the_connection_stays_open(serve, connect):
+    body = line() + line(name="b")
+    server = serve(answered_with(b"200 OK\r\nContent-Type: application/json", body))
+    assert [event.object.name for event in pods(connect, server).watch()] == ["a", "b"]
+
+
+def test_an_answer_that_is_shorter_than_it_says_was_cut_off(serve, connect):
+    def handle(connection, request):
+        connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n" + line())
+        connection.close()
+
+    stream = pods(connect, serve(handle)).watch()
+    assert next(stream).object.name == "a"
+    with pytest.raises(ConnectionReset):
+        next(stream)
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "message"),
+    [
+        (b"200 OK\r\nContent-Type: text/html", b"<html>\n</html>\n", "comes as text/html"),
+        (b"204 No Content", b"", "status 204"),
+        (b"202 Accepted", b"{}", "status 202"),
+    ],
+)
+def test_what_is_no_stream_is_refused_when_it_is_opened(serve, connect, head, body, message):
+    with pytest.raises(MalformedResponseError, match=message):
+        pods(connect, serve(answered_with(head, body))).watch()
+
+
+@pytest.mark.parametrize("chunks", [True, False])
+def test_a_line_that_never_ends_is_given_up(serve, connect, monkeypatch, chunks):
+    monkeypatch.setattr("informers.watch._LONGEST_LINE", 100_000)
+
+    def handle(connection, request):
+        if chunks:
+            connection.start_chunks()
+        else:
+            connection.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+        while True:
+            (connection.chunk if chunks else connection.send)(b" " * 10_000)
+
+    stream = pods(connect, serve(handle)).watch()
+    with pytest.raises(MalformedResponseError, match="100000 bytes"):
+        next(stream)
+
+
+def test_a_deletion_that_cannot_be_read_is_an_error_since_only_a_new_list_tells_what_is_gone(serve, connect):
+    bad = b'{"type":"DELETED","object":{"metadata":{"name":"bad","namespace":"ns","uid":5}}}\n'
+    stream = pods(connect, serve(stream_of(line(), bad, line(name="b")))).watch()
+    assert next(stream).object.name == "a"
+    with pytest.raises(MalformedResponseError, match="deletion of ns/bad"):
+        next(stream)
+    assert list(stream) == []
