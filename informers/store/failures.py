@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from informers.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -45,11 +47,7 @@ class FieldProblem:
 
 def quoted(value: object) -> str:
     """A value as Go's field errors show it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return "null" if value is None else str(value)
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _details(resource: ResourceType, name: str, kind: str) -> dict[str, Any]:
@@ -64,8 +62,8 @@ def not_found(resource: ResourceType, name: str) -> NotFoundError:
     return NotFoundError(message, details=_details(resource, name, resource.plural))
 
 
-def already_exists(resource: ResourceType, name: str) -> AlreadyExistsError:
-    message = f'{resource.qualified} "{name}" already exists'
+def already_exists(resource: ResourceType, name: str, *, deleting: bool = False) -> AlreadyExistsError:
+    message = f'{"object is being deleted: " if deleting else ""}{resource.qualified} "{name}" already exists'
     return AlreadyExistsError(message, details=_details(resource, name, resource.plural))
 
 

@@ -58,7 +58,10 @@ def for_update(resource: ResourceType, key: ObjectKey, old: Stored, obj: Json, s
         )
     _check_preconditions(resource, old, metadata)
     if subresource is not None:
-        return _subresource(old.object, obj, subresource)
+        updated = _subresource(old.object, obj, subresource)
+        if subresource == "status" and resource.status_metadata:
+            updated["metadata"] = _next_metadata(resource, old.object["metadata"], metadata)
+        return updated
     metadata = _next_metadata(resource, old.object["metadata"], metadata)
     updated = {"apiVersion": resource.api_version, "kind": resource.kind, **obj, "metadata": metadata}
     if "status" in resource.subresources:
@@ -127,8 +130,9 @@ def _next_metadata(resource: ResourceType, old: Json, new: Json) -> Json:
         new.pop(field, None)
     kept = {field: old[field] for field in (*_IMMUTABLE, "generation", "resourceVersion") if field in old}
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
-        if field not in old:
-            new.pop(field, None)
+        if new.pop(field, None) not in (None, old.get(field)):
+            problem = FieldProblem(f"metadata.{field}", "Invalid value: field is immutable")
+            raise invalid(resource.group, resource.kind, old["name"], [problem])
     if "deletionTimestamp" in old:
         added = sorted(set(new.get("finalizers") or []) - set(old.get("finalizers") or []))
         if added:

@@ -167,10 +167,11 @@ class Store:
             name = draft["metadata"].get("name")
             if not name:
                 name = metadata.generated_name(draft["metadata"]["generateName"], self._new_suffix())
-            if table.get(resource.key(namespace, name)) is None:
+            taken = table.get(resource.key(namespace, name))
+            if taken is None:
                 break
             if draft["metadata"].get("name"):
-                raise failures.already_exists(resource, name)
+                raise failures.already_exists(resource, name, deleting="deletionTimestamp" in taken.object["metadata"])
         else:
             raise failures.already_exists(resource, name)
         new = metadata.identified(draft, name=name, uid=self._new_uid(), now=self._now())

@@ -35,6 +35,8 @@ class ResourceType:
     """Whether `metadata.generation` is kept: 1 at creation, one more with each change outside metadata and status."""
     annotations_generation: bool = False
     """Whether changed annotations move the generation too (Deployments)."""
+    status_metadata: bool = False
+    """Whether the status subresource takes metadata too, as that of most built-in kinds does."""
     graceful: bool = False
     """Whether a delete first marks the object and waits for a second one with grace period 0 (pods)."""
     unconditional_update: bool = True

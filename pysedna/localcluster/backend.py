@@ -6,7 +6,7 @@ Single-threaded like the store: the server calls it on its event loop. Reads go 
 import secrets
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +32,7 @@ from informers.store import (
 from pysedna.localcluster import crd, defaults, patches, scale, tables, validation
 from pysedna.localcluster.errors import StateFileError
 from pysedna.localcluster.kinds import Kind, Kinds, built_in
-from pysedna.localcluster.persistence import StateFile
+from pysedna.localcluster.persistence import StateFile, first_version
 
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -67,7 +67,7 @@ class Backend:
             now=time.time,
             new_uid=lambda: str(uuid.uuid4()),
             new_suffix=lambda: "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5)),
-            version=state.version if state is not None else 1,
+            version=state.version if state is not None else first_version(),
             history_limit=history_limit,
             journal=state.append if state is not None else None,
             committed=self._after,
@@ -95,12 +95,12 @@ class Backend:
     def replace(
         self, kind: Kind, key: ObjectKey, body: Json, subresource: str | None, options: WriteOptions
     ) -> tuple[Stored, list[str]]:
+        current = self.store.get(kind.resource, key)
         if subresource == "scale":
-            current = self.store.get(kind.resource, key)
             with readable("Scale"):
-                changed = scale.applied(kind, current.object, body)
-            return self._write(kind, key, changed, None, options)
-        return self._write(kind, key, body, subresource, options)
+                body, subresource = scale.applied(kind, current.object, body), None
+        obj, warnings = self._decode(kind, body, options)
+        return self._update(kind, key, obj, subresource, options), warnings
 
     def patch(
         self, kind: Kind, key: ObjectKey, media_type: str, patch: Any, subresource: str | None, options: WriteOptions
@@ -114,7 +114,13 @@ class Backend:
         if uid and uid != current.object["metadata"]["uid"]:
             problem = FieldProblem.invalid("metadata.uid", uid, "field is immutable")
             raise invalid(kind.resource.group, kind.resource.kind, key.name, [problem])
-        return self.replace(kind, key, patched, subresource, options)
+        if subresource == "scale":
+            return self.replace(kind, key, patched, subresource, options)
+        try:
+            obj, warnings = self._decode(kind, patched, options)
+        except BadRequestError as error:
+            raise invalid("", "", "", [FieldProblem.invalid("patch", patched, error.message)]) from error
+        return self._update(kind, key, obj, subresource, options), warnings
 
     def delete(self, kind: Kind, key: ObjectKey, options: DeleteOptions, *, dry_run: bool) -> Deletion:
         if kind.resource.kind == "Namespace" and key.name in ("default", "kube-public", "kube-system"):
@@ -159,14 +165,10 @@ class Backend:
             return stored.object
         return {**stored.object, "apiVersion": kind.api_version}
 
-    def _write(
-        self, kind: Kind, key: ObjectKey, body: Json, subresource: str | None, options: WriteOptions
-    ) -> tuple[Stored, list[str]]:
-        self.store.get(kind.resource, key)
-        obj, warnings = self._decode(kind, body, options)
+    def _update(self, kind: Kind, key: ObjectKey, obj: Json, subresource: str | None, options: WriteOptions) -> Stored:
         stored = self.store.update(kind.resource, key, obj, subresource=subresource, dry_run=options.dry_run)
         self._settle()
-        return stored, warnings
+        return stored
 
     # What a body must be
 
@@ -177,7 +179,8 @@ class Backend:
             raise BadRequestError(
                 f"the object provided is unrecognized (must be of type {name}): Object 'Kind' is missing"
             )
-        found = (str(body.get("apiVersion") or kind.api_version), str(body.get("kind") or name))
+        default = kind.api_version if kind.custom is None else ""
+        found = (str(body.get("apiVersion") or default), str(body.get("kind") or name))
         if found != (kind.api_version, name):
             if kind.custom is not None and found[0] == kind.api_version:
                 problem = FieldProblem.invalid("kind", found[1], f"must be {name}")
@@ -199,7 +202,9 @@ class Backend:
             obj, dropped = kind.custom.schema.prune(obj)
         metadata = defaults.without_nulls(obj.get("metadata") or {})
         dropped += [f"metadata.{field}" for field in metadata if field not in _METADATA_FIELDS]
-        obj["metadata"] = {field: value for field, value in metadata.items() if field in _METADATA_FIELDS}
+        obj["metadata"] = {
+            field: value for field, value in metadata.items() if field in _METADATA_FIELDS and value not in ("", {}, [])
+        }
         warnings = [f'unknown field "{path}"' for path in sorted(dropped)]
         if warnings and options.strict:
             text = f'{name} in version "{kind.version}" cannot be handled as a {name}: strict decoding error: '
@@ -305,7 +310,9 @@ class Backend:
         for kind in served:
             self.kinds.add(kind)
         if served:
-            self.store.register(served[0].resource, self._custom_hooks(served))
+            resource = served[0].resource
+            self.store.register(resource, self._custom_hooks(served))
+            self.store.restore(resource, _reread(served, [each.object for each in self.store.list(resource).items]))
 
     def _withdraw(self, definition: Json) -> None:
         served = self.kinds.named(definition["metadata"]["name"])
@@ -343,7 +350,15 @@ class Backend:
             if not served:
                 state.close()
                 raise StateFileError(state.path, f"holds {resource}, which it does not define")
-            self.store.restore(served[0].resource, objects)
+            self.store.restore(served[0].resource, _reread(served, objects))
+
+
+def _reread(served: list[Kind], objects: Iterable[Json]) -> Iterator[Json]:
+    """Stored custom objects as the present schema of their version shows them: pruned, with its defaults."""
+    schemas = {kind.api_version: kind.custom.schema for kind in served if kind.custom is not None}
+    for obj in objects:
+        schema = schemas.get(obj["apiVersion"])
+        yield schema.default(schema.prune(obj)[0]) if schema is not None else obj
 
 
 @contextmanager

@@ -7,14 +7,13 @@ cluster does not do (CEL rules, conversion webhooks) is refused, so that it cann
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from jsonschema.exceptions import SchemaError
 
 from informers.store import FieldProblem, Json, ResourceType, invalid
 from pysedna.localcluster.jsonpath import JSONPath
 from pysedna.localcluster.kinds import BUILT_IN, Kind
-from pysedna.localcluster.schema import Schema
+from pysedna.localcluster.schema import INT_OR_STRING, PRESERVE, Schema
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _GROUP = "apiextensions.k8s.io"
@@ -185,8 +184,7 @@ def _version_problems(version: Json, path: str) -> Iterator[FieldProblem]:
         return
     if openapi.get("type") != "object":
         yield FieldProblem.invalid(f"{where}.type", openapi.get("type", ""), "must be object at the root")
-    if _uses(openapi, "x-kubernetes-validations"):
-        yield FieldProblem.invalid(where, "x-kubernetes-validations", _REAL)
+    yield from _structure_problems(openapi, where)
     try:
         Schema(openapi).check()
     except SchemaError as error:
@@ -196,16 +194,26 @@ def _version_problems(version: Json, path: str) -> Iterator[FieldProblem]:
         for field in ("name", "type", "jsonPath"):
             if not column.get(field):
                 yield FieldProblem.required(f"{column_path}.{field}")
+        text = str(column.get("jsonPath", ""))
         try:
-            JSONPath(str(column.get("jsonPath", "")))
+            JSONPath(text)
         except ValueError as error:
-            yield FieldProblem.invalid(f"{column_path}.jsonPath", column.get("jsonPath"), str(error))
+            yield FieldProblem.invalid(f"{column_path}.jsonPath", text, str(error))
+        if not text.startswith("."):
+            yield FieldProblem.invalid(f"{column_path}.jsonPath", text, "must be a simple json path starting with .")
 
 
-def _uses(schema: Any, word: str) -> bool:
-    if isinstance(schema, dict):
-        return word in schema or any(_uses(value, word) for value in schema.values())
-    return isinstance(schema, list) and any(_uses(value, word) for value in schema)
+def _structure_problems(schema: Json, path: str) -> Iterator[FieldProblem]:
+    """Every value has a type, but for those that may be anything; CEL rules are not done."""
+    if "x-kubernetes-validations" in schema:
+        yield FieldProblem.invalid(path, "x-kubernetes-validations", _REAL)
+    if not any(schema.get(word) for word in ("type", INT_OR_STRING, PRESERVE)):
+        yield FieldProblem.required(f"{path}.type", "must not be empty for specified object fields")
+    members = {f"properties[{name}]": member for name, member in (schema.get("properties") or {}).items()}
+    members |= {name: schema.get(name) for name in ("items", "additionalProperties")}
+    for name, member in members.items():
+        if isinstance(member, dict):
+            yield from _structure_problems(member, f"{path}.{name}")
 
 
 def _changes(old: Json, new: Json) -> Iterator[FieldProblem]:

@@ -240,7 +240,7 @@ def _write_options(query: Mapping[str, str]) -> WriteOptions:
     dry_run = query.get("dryRun", "")
     problems = []
     if dry_run not in ("", "All"):
-        problems.append(FieldProblem.unsupported("dryRun", dry_run, ["All"]))
+        problems.append(FieldProblem.unsupported("dryRun", [dry_run], ["All"]))
     validation = query.get("fieldValidation", "")
     choices = ("", "Ignore", "Strict", "Warn")
     if validation not in choices:

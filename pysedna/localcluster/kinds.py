@@ -56,6 +56,7 @@ def _kind(
         subresources=frozenset({"status"} & set(parts)),
         generation="generation" in marks,
         annotations_generation=kind == "Deployment",
+        status_metadata=kind != _DEFINITION,
         graceful=kind == "Pod",
         unconditional_update="versioned" not in marks,
         fields=tuple(fields.split()),

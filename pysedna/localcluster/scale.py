@@ -21,7 +21,8 @@ def of(kind: Kind, obj: Json) -> Json:
     if selector:
         status["selector"] = selector
     metadata = {name: obj["metadata"][name] for name in _COPIED if name in obj["metadata"]}
-    spec = {"replicas": _value(obj, paths.spec) or 0}
+    replicas = _value(obj, paths.spec)
+    spec = {"replicas": replicas} if replicas else {}
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status}
 
 
@@ -32,9 +33,11 @@ def applied(kind: Kind, obj: Json, scale: Json) -> Json:
     if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:
         problem = FieldProblem.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid("autoscaling", "Scale", name, [problem])
-    version = (scale.get("metadata") or {}).get("resourceVersion") or obj["metadata"]["resourceVersion"]
+    given = scale.get("metadata") or {}
+    version = given.get("resourceVersion") or obj["metadata"]["resourceVersion"]
+    metadata = {**obj["metadata"], "resourceVersion": version, "name": given.get("name")}
     changed = _replaced(obj, _paths(kind).spec.split("."), replicas)
-    return {**changed, "apiVersion": kind.api_version, "metadata": {**obj["metadata"], "resourceVersion": version}}
+    return {**changed, "apiVersion": kind.api_version, "metadata": metadata}
 
 
 def _paths(kind: Kind) -> Scale:

@@ -20,6 +20,11 @@ EMBEDDED = "x-kubernetes-embedded-resource"
 INT_OR_STRING = "x-kubernetes-int-or-string"
 _OBJECT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 _JUNCTORS = ("allOf", "anyOf", "oneOf")
+_JUNCTOR_TEXTS = {
+    "anyOf": "must validate at least one schema (anyOf)",
+    "oneOf": "must validate one and only one schema (oneOf)",
+    "not": "must not validate the schema (not)",
+}
 _COPIED = frozenset({"enum", "format", "multipleOf", "pattern", "required", "uniqueItems"}).union(
     f"{end}{what}" for end in ("min", "max") for what in ("imum", "Length", "Items", "Properties")
 ) | {"exclusiveMinimum", "exclusiveMaximum"}
@@ -69,7 +74,7 @@ class Schema:
     def problems(self, obj: Json) -> list[FieldProblem]:
         """What is wrong with the object, ordered by field."""
         found = [problem for error in self._validator.iter_errors(obj) for problem in _reworded(error)]
-        return sorted(found, key=lambda problem: problem.field)
+        return sorted(dict.fromkeys(found), key=lambda problem: problem.field)
 
 
 def _pruned(value: Any, schema: Json, path: str, dropped: list[str]) -> Any:
@@ -133,6 +138,8 @@ def _rewrite(schema: Json) -> Json:
         result["type"] = [*types, "null"]
         if "enum" in result:
             result["enum"] = [*result["enum"], None]
+    if schema.get(EMBEDDED):
+        result["required"] = [*result.get("required", ()), "apiVersion", "kind"]
     properties = schema.get("properties")
     if properties:
         result["properties"] = {name: _rewrite(member) for name, member in properties.items()}
@@ -175,6 +182,8 @@ def _reworded(error: ValidationError) -> Iterator[FieldProblem]:
         case "minItems" | "minProperties":
             what = "items" if rule == "minItems" else "properties"
             yield FieldProblem.invalid(where, len(value), f"{where} in body should have at least {limit} {what}")
+        case "anyOf" | "oneOf" | "not":
+            yield FieldProblem("<nil>", f'Invalid value: "": "{where}" {_JUNCTOR_TEXTS[rule]}')
         case _:
             yield FieldProblem.invalid(where, value, f"{where} in body {_rule_text(str(rule), limit, error)}")
 
@@ -189,9 +198,6 @@ def _rule_text(rule: str, limit: object, error: ValidationError) -> str:
         "minLength": f"should be at least {limit} chars long",
         "pattern": f"should match '{limit}'",
         "multipleOf": f"should be a multiple of {limit}",
-        "anyOf": "must validate at least one schema (anyOf)",
-        "oneOf": "must validate one and only one schema (oneOf)",
-        "not": "must not validate the schema (not)",
     }
     return texts.get(rule, f"is wrong: {error.message}")
 

@@ -5,13 +5,11 @@ It is far from complete on purpose; messages and field paths are those of a real
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
-
-import orjson
 
 from informers.errors import BadRequestError
 from informers.selectors import LabelSelector
 from informers.store import FieldProblem, Json
+from informers.store.failures import quoted
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -48,6 +46,7 @@ _METADATA_TYPES: dict[str, type] = {
 }
 _METADATA_MEMBERS: dict[str, type] = {"labels": str, "annotations": str, "finalizers": str, "ownerReferences": dict}
 _GO_NAMES = {str: "string", int: "number", float: "number", bool: "bool", list: "array", dict: "object"}
+_ANNOTATIONS_SIZE = 1 << 18
 _STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
 
 
@@ -57,6 +56,10 @@ def check_shape(kind: str, obj: Json) -> None:
         _check(kind, obj.get(field), dict, f"{kind}.{field}", "object")
     if kind in ("Deployment", "ReplicaSet"):
         _check(kind, (obj.get("spec") or {}).get("replicas"), int, f"{kind}Spec.spec.replicas", "int32")
+    for field in ("data", "stringData", "binaryData") if kind in ("ConfigMap", "Secret") else ():
+        _check(kind, obj.get(field), dict, f"{kind}.{field}", "object")
+        for value in (obj.get(field) or {}).values():
+            _check(kind, value, str, f"{kind}.{field}", "string")
     check_metadata(kind, obj)
 
 
@@ -89,12 +92,22 @@ def metadata_problems(kind: str, metadata: Json) -> Iterator[FieldProblem]:
         if not re.fullmatch(_LABEL, name):
             yield FieldProblem.invalid("metadata.name", name, _BAD_LABEL)
         elif len(name) > 63:
-            yield FieldProblem.invalid("metadata.name", name, "must be no more than 63 bytes")
+            yield FieldProblem.invalid("metadata.name", name, "must be no more than 63 characters")
     elif not re.fullmatch(_SUBDOMAIN, name):
         yield FieldProblem.invalid("metadata.name", name, _BAD_SUBDOMAIN)
     elif len(name) > 253:
-        yield FieldProblem.invalid("metadata.name", name, "must be no more than 253 bytes")
+        yield FieldProblem.invalid("metadata.name", name, "must be no more than 253 characters")
+    prefix = metadata.get("generateName")
+    if prefix and not re.fullmatch(_SUBDOMAIN, f"{prefix}a"):
+        yield FieldProblem.invalid("metadata.generateName", prefix, _BAD_SUBDOMAIN)
     yield from label_problems(metadata.get("labels"), "metadata.labels")
+    annotations = metadata.get("annotations") or {}
+    for key in annotations:
+        if not _is_qualified(key.lower()):
+            yield FieldProblem.invalid("metadata.annotations", key, _BAD_KEY)
+    if sum(len(text.encode()) for entry in annotations.items() for text in entry) > _ANNOTATIONS_SIZE:
+        text = f"Too long: may not be more than {_ANNOTATIONS_SIZE} bytes"
+        yield FieldProblem("metadata.annotations", text, "FieldValueTooLong")
     for index, owner in enumerate(metadata.get("ownerReferences") or []):
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
@@ -194,14 +207,14 @@ def _workload(obj: Json, old: Json | None) -> Iterator[FieldProblem]:
         yield FieldProblem.required("spec.selector")
     elif not LabelSelector.from_dict(selector).matches(labels):
         text = "`selector` does not match template `labels`"
-        yield FieldProblem("spec.template.metadata.labels", f"Invalid value: {_compact(labels)}: {text}")
+        yield FieldProblem("spec.template.metadata.labels", f"Invalid value: {quoted(labels or None)}: {text}")
     yield from label_problems(labels, "spec.template.metadata.labels")
     yield from pod_spec_problems(template.get("spec") or {"restartPolicy": "Always"}, "spec.template.spec")
     policy = (template.get("spec") or {}).get("restartPolicy", "Always")
     if policy in ("OnFailure", "Never"):
         yield FieldProblem.unsupported("spec.template.spec.restartPolicy", policy, ["Always"])
     if old is not None and old["spec"].get("selector") != selector:
-        yield FieldProblem("spec.selector", f"Invalid value: {_compact(selector)}: field is immutable")
+        yield FieldProblem("spec.selector", f"Invalid value: {quoted(selector or None)}: field is immutable")
 
 
 def _service(obj: Json, old: Json | None) -> Iterator[FieldProblem]:
@@ -231,10 +244,6 @@ def _event(obj: Json, old: Json | None) -> Iterator[FieldProblem]:
     about, namespace = (obj.get("involvedObject") or {}).get("namespace", ""), obj["metadata"]["namespace"]
     if about != namespace and (about or namespace != "default"):
         yield FieldProblem.invalid("involvedObject.namespace", about, "does not match event.namespace")
-
-
-def _compact(value: Any) -> str:
-    return orjson.dumps(value or None, option=orjson.OPT_SORT_KEYS).decode()
 
 
 _CHECKS: dict[str, Callable[[Json, Json | None], Iterator[FieldProblem]]] = {

@@ -195,9 +195,11 @@ def test_an_update_of_another_incarnation_is_a_conflict(store: Store) -> None:
 
 def test_what_only_the_server_sets_is_kept(store: Store) -> None:
     old = add(store, "a", PODS, spec={})
-    changed = {"generation": 9, "creationTimestamp": None, "deletionTimestamp": "x", "labels": {"a": "b"}}
+    changed = {"generation": 9, "creationTimestamp": None, "deletionTimestamp": None, "labels": {"a": "b"}}
     new = store.update(PODS, KEY, change(old, metadata=changed)).object
     assert new["metadata"] == {**old["metadata"], "labels": {"a": "b"}, "resourceVersion": "3"}
+    with pytest.raises(InvalidError, match="metadata.deletionTimestamp: Invalid value: field is immutable"):
+        store.update(PODS, KEY, change(new, metadata={"deletionTimestamp": "x"}))
 
 
 def test_a_write_that_changes_nothing_makes_no_version(store: Store) -> None:
