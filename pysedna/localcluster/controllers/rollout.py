@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pysedna.controller import rfc3339, set_condition
 from pysedna.localcluster.controllers.containers import seconds_of
@@ -20,6 +20,7 @@ Json = Mapping[str, Any]
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
+_PAUSED, _TIMED_OUT = "DeploymentPaused", "ProgressDeadlineExceeded"
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no name becomes a word
 
 
@@ -88,7 +89,8 @@ def plan(deployment: Json, replica_sets: Sequence[Json], pods: Sequence[Json]) -
     if new is not None:
         revision = max(revision, _revision(new))
     if deployment["spec"].get("paused"):
-        return Rollout(scale=_paused(deployment, new, old), revision=revision, new=new)
+        known = revision if new is not None else 0
+        return Rollout(scale=_paused(deployment, new, old), revision=known, new=new)
     if _is_recreate(deployment):
         return _recreate(deployment, new, old, pods, revision)
     return _rolling(deployment, new, old, revision)
@@ -228,6 +230,11 @@ def _progress(
     stamp, name = rfc3339(now), deployment["metadata"]["name"]
     what = f'ReplicaSet "{new["metadata"]["name"]}"' if new is not None else f'Deployment "{name}"'
     present = next((one for one in conditions if one["type"] == "Progressing"), None)
+    if deployment["spec"].get("paused"):
+        if present is None or present.get("reason") != _TIMED_OUT:
+            text = "Deployment is paused"
+            conditions = _condition(conditions, "Progressing", "Unknown", _PAUSED, text, stamp, touch=False)
+        return conditions, None
     if is_complete(deployment, after) and new is not None:
         text = f"{what} has successfully progressed."
         return _condition(conditions, "Progressing", True, "NewReplicaSetAvailable", text, stamp, touch=False), None
@@ -235,23 +242,30 @@ def _progress(
     moved = any(
         after[field] > before.get(field, 0) for field in ("updatedReplicas", "readyReplicas", "availableReplicas")
     ) or (after["replicas"] - after["updatedReplicas"]) < (before.get("replicas", 0) - before.get("updatedReplicas", 0))
-    if present is None or moved or present.get("reason") == "NewReplicaSetAvailable":
+    if present is None or moved or present.get("reason") in ("NewReplicaSetAvailable", _PAUSED):
         first = present is None and new is not None
         reason = "NewReplicaSetCreated" if first else "ReplicaSetUpdated"
         text = f"Created new {what}" if first else f"{what} is progressing."
         found = _condition(conditions, "Progressing", True, reason, text, stamp, touch=True)
         return found, None if deadline is None else now + float(deadline)
-    if deadline is None or deployment["spec"].get("paused") or present.get("status") == "False":
+    if deadline is None or present.get("status") == "False":
         return conditions, None
     due = seconds_of(present.get("lastUpdateTime"), now) + float(deadline)
     if now < due:
         return conditions, due
     text = f"{what} has timed out progressing."
-    return _condition(conditions, "Progressing", False, "ProgressDeadlineExceeded", text, stamp, touch=True), None
+    return _condition(conditions, "Progressing", False, _TIMED_OUT, text, stamp, touch=True), None
 
 
 def _condition(
-    conditions: Sequence[Json], type: str, holds: bool, reason: str, message: str, stamp: str, *, touch: bool
+    conditions: Sequence[Json],
+    type: str,
+    holds: bool | Literal["Unknown"],
+    reason: str,
+    message: str,
+    stamp: str,
+    *,
+    touch: bool,
 ) -> list[dict[str, Any]]:
     """Set one condition; lastUpdateTime moves when it says something else than before, or with `touch`."""
     before = next((one for one in conditions if one.get("type") == type), {})
