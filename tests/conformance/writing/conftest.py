@@ -18,6 +18,7 @@ from informers.errors import ApiError
 from pysedna.testing import Cluster
 
 Json = dict[str, Any]
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 class Api:
@@ -39,6 +40,11 @@ class Api:
 
     def get(self, path: str, **query: str) -> Json:
         return self("GET", path, **query)
+
+    def table(self, path: str) -> Json:
+        """A list as kubectl asks for it."""
+        found: Json = json.loads(self.client.raw("GET", path, headers={"Accept": TABLE}))
+        return found
 
     def create(self, path: str, body: Json, **query: str) -> Json:
         return self("POST", path, body, **query)

@@ -193,13 +193,10 @@ def test_a_collection_is_deleted_as_its_selectors_say(api: Api, core: str, maps:
     assert api.get(f"{core}/pods")["items"] == []
 
 
-def test_a_namespace_goes_after_all_that_is_in_it(
-    api: Api, core: str, maps: str, pod: Make, eventually: Eventually
-) -> None:
+def test_a_namespace_goes_after_all_that_is_in_it(api: Api, core: str, maps: str, eventually: Eventually) -> None:
     api.create(maps, {"metadata": {"name": "a"}})
     api.create(maps, _held("held"))
     api.create(f"{core}/secrets", {"metadata": {"name": "s"}})
-    api.create(f"{core}/pods", pod())
     marked = api.delete(core)
     assert marked["status"]["phase"] == "Terminating"
     assert marked["spec"] == {"finalizers": ["kubernetes"]}
@@ -219,7 +216,6 @@ def test_a_namespace_goes_after_all_that_is_in_it(
     ]
 
     eventually(lambda: api.get(f"{maps}/a").get("code") == 404 and api.get(f"{core}/secrets")["items"] == [])
-    api.delete(f"{core}/pods/p", gracePeriodSeconds="0")
     assert api.get(core)["status"]["phase"] == "Terminating"
     assert api.get(f"{maps}/held")["metadata"]["deletionTimestamp"]
     api.merge(f"{maps}/held", {"metadata": {"finalizers": None}})

@@ -70,9 +70,8 @@ def test_a_json_patch_does_its_operations_in_order(api: Api, path: str) -> None:
     [
         {"op": "test", "path": "/data/b", "value": "other"},
         {"op": "remove", "path": "/data/none"},
-        {"op": "replace", "path": "/data/none", "value": "1"},
         {"op": "add", "path": "/none/x", "value": "1"},
-        {"op": "copy", "from": "/data/none", "path": "/data/x"},
+        {"op": "move", "from": "/data/none", "path": "/data/x"},
     ],
 )
 def test_a_json_patch_that_does_not_fit_is_refused_as_a_whole(api: Api, path: str, operation: Json) -> None:
@@ -111,15 +110,17 @@ def test_a_patched_object_is_validated_as_a_whole(api: Api, path: str, deploymen
     assert (said["code"], said["reason"]) == (422, "Invalid")
     assert [cause["field"] for cause in said["details"]["causes"]] == ["spec.replicas"]
     said = api.merge(path, {"data": {"b": 5}})
-    assert (said["code"], said["reason"]) == (400, "BadRequest")
+    assert (said["code"], said["reason"]) == (422, "Invalid")
+    assert [cause["field"] for cause in said["details"]["causes"]] == ["patch"]
 
 
 def test_a_patch_cannot_give_another_name_or_kind(api: Api, path: str) -> None:
-    for patch in ({"metadata": {"name": "other"}}, {"metadata": {"namespace": "default"}}, {"kind": "Secret"}):
+    for patch in ({"metadata": {"name": "other"}}, {"metadata": {"namespace": "default"}}):
         said = api.merge(path, patch)
         assert (said["code"], said["reason"]) == (400, "BadRequest")
-    said = api.merge(path, {"metadata": {"uid": "other"}})
-    assert (said["code"], said["reason"]) == (409, "Conflict")
+    for patch in ({"kind": "Secret"}, {"metadata": {"uid": "other"}}):
+        said = api.merge(path, patch)
+        assert (said["code"], said["reason"]) == (422, "Invalid")
 
 
 def test_a_patch_with_an_old_version_is_a_conflict(api: Api, path: str) -> None:
@@ -168,6 +169,7 @@ def test_a_strategic_patch_names_what_goes_and_what_comes_instead(api: Api, depl
     assert patched["main"]["env"] == [{"name": "Z", "value": "26"}]
     patched = _containers(api.strategic(deployment, _template(containers=[{"name": "main", "env": None}])))
     assert "env" not in patched["main"]
+    api.merge(deployment, {"metadata": {"labels": {"a": "b"}}})
     patched = api.strategic(deployment, {"metadata": {"labels": {"$patch": "replace", "only": "this"}}})
     assert patched["metadata"]["labels"] == {"only": "this"}
 
@@ -179,7 +181,7 @@ def test_retained_keys_clear_the_others(api: Api, deployment: str) -> None:
     api.strategic(deployment, volumes)
     changed = _template(volumes=[{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/tmp"}}])
     [volume] = api.strategic(deployment, changed)["spec"]["template"]["spec"]["volumes"]
-    assert volume == {"name": "v", "hostPath": {"path": "/tmp", "type": ""}}
+    assert volume.keys() == {"name", "hostPath"}
 
 
 def test_lists_of_plain_values_are_merged_as_sets_where_the_type_says_so(api: Api, path: str) -> None:
