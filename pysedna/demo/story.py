@@ -2,7 +2,8 @@
 
 It speaks through `informers.Client` alone and knows neither the embedded cluster nor the controllers' code, so it
 judges them from outside and is the same on a real cluster. A step returns one line that says what was checked, or
-raises StepFailed. Nothing here sleeps: steps wait for events, up to `Story.timeout` seconds a wait.
+raises StepFailed. Nothing here sleeps: steps wait for events, up to `Story.timeout` seconds a wait (for the garbage
+collector longer).
 """
 
 import json
@@ -25,6 +26,8 @@ CLOUD_LABELS = {**SERVICE_LABELS, "jointinferenceservice.sedna.io/worker-type": 
 WORKERS = ("aggregation-0", "train-0", "train-1")
 CHILD_KINDS = {"Pod": "v1", "Service": "v1", "Deployment": "apps/v1", "ReplicaSet": "apps/v1"}
 IMPOSSIBLE_COUNT = 99
+# A garbage collector looks for new kinds every half minute, and until then does not see that their objects are gone.
+COLLECTION_SECONDS = 60.0
 
 
 class Managers(Protocol):
@@ -197,7 +200,8 @@ def children_are_collected(story: Story) -> str:
     for kind, name in (("FederatedLearningJob", JOB), ("JointInferenceService", SERVICE)):
         story.note(f"deleting {kind} {name}")
         story.resource(kind).delete(story.key(name), propagation="Background")
-    story.wait_for("every child to be collected", lambda seen: not _children(seen))
+    patience = max(story.timeout, COLLECTION_SECONDS)
+    story.recorder.wait_for("every child to be collected", lambda seen: not _children(seen), patience)
     for kind, count in (("Model", 3), ("Dataset", objects.TRAINERS)):
         left = len(story.resource(kind).list(namespace=story.namespace).items)
         if left != count:
