@@ -49,12 +49,11 @@ class FailureKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure as the protocol sees it; `error` is the exception behind it, where there was one."""
+    """A failure as the protocol sees it. It holds no exception: through its frames that would keep an answer alive."""
 
     kind: FailureKind
     message: str
     retry_after: float | None = None
-    error: BaseException | None = None
 
     @property
     def log_level(self) -> int:
@@ -70,13 +69,13 @@ _TOO_LARGE_PHRASE = "Too large resource version"
 def classify(error: BaseException) -> Failure:
     """Say what `error` means. Unknown exceptions are OTHER."""
     if not isinstance(error, ApiError | TransportError):
-        return Failure(FailureKind.OTHER, described(error), None, error)
+        return Failure(FailureKind.OTHER, described(error))
     message = str(error) or type(error).__name__
     if isinstance(error, ApiError):
-        return Failure(_api_kind(error), message, error.retry_after, error)
+        return Failure(_api_kind(error), message, error.retry_after)
     if isinstance(error, ConnectionRefused):
-        return Failure(FailureKind.REFUSED, message, None, error)
-    return Failure(FailureKind.CONNECTION, message, None, error)
+        return Failure(FailureKind.REFUSED, message)
+    return Failure(FailureKind.CONNECTION, message)
 
 
 _BY_REASON = {

@@ -387,7 +387,7 @@ class Protocol:
         """The answer was good but could not be used on this side: list again after a wait."""
         self._opened_at = None
         self._collecting = False
-        self._relist(now, Failure(FailureKind.OTHER, described(error), None, error))
+        self._relist(now, Failure(FailureKind.OTHER, described(error)))
 
     def _list_failed(self, now: float, failure: Failure, asked: AskList) -> None:
         kind = failure.kind

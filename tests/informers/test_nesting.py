@@ -6,7 +6,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from informers import MalformedResponseError, ObjectKey
@@ -20,15 +20,17 @@ DEEP = b'{"metadata":' + META + b',"spec":' + ABYSS + b"}"
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=20,
+    max_leaves=8,
 )
 
 
+@settings(max_examples=50)
 @given(st.lists(values, max_size=5), st.sampled_from([None, 1]))
 def test_elements_are_what_a_parser_finds(array, indent):
     assert [json.loads(piece) for piece in elements(json.dumps(array, indent=indent).encode())] == array
 
 
+@settings(max_examples=50)
 @given(st.dictionaries(st.text(), values, max_size=5), st.booleans(), st.sampled_from([None, 1]))
 def test_members_are_what_a_parser_finds(mapping, ascii_only, indent):
     text = json.dumps(mapping, ensure_ascii=ascii_only, indent=indent).encode()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -364,6 +366,28 @@ def test_a_stop_while_the_watch_is_opened_closes_it(store):
     go_on.set()
     assert reflector.stop(10)
     assert source.open_watches == 0
+
+
+def test_a_failure_that_is_remembered_keeps_nothing_of_the_answer_alive(store, pod):
+    class Refused(Exception):
+        pass
+
+    class Source(FakeListWatch):
+        def watch(self, **options):
+            error = Refused("no use")
+            errors.append(weakref.ref(error))
+            raise error
+
+    errors: list[weakref.ref[Refused]] = []
+    source = Source([pod("a")])
+    clock = FakeClock()
+    reflector = Reflector(source, store, protocol=ProtocolConfig(), clock=clock)
+    reflector.start()
+    clock.wait_for_sleepers(1)
+    gc.collect()
+    assert "no use" in reflector.status().last_error
+    assert errors[0]() is None
+    assert reflector.stop(10)
 
 
 def test_before_the_start_there_is_a_status(store):
