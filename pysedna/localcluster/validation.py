@@ -45,6 +45,11 @@ _METADATA_TYPES: dict[str, type] = {
     **dict.fromkeys(("finalizers", "ownerReferences"), list),
 }
 _METADATA_MEMBERS: dict[str, type] = {"labels": str, "annotations": str, "finalizers": str, "ownerReferences": dict}
+_INTEGERS = {
+    **dict.fromkeys(("Deployment", "ReplicaSet"), ("replicas",)),
+    "Lease": ("leaseDurationSeconds", "leaseTransitions"),
+}
+_MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
 _GO_NAMES = {str: "string", int: "number", float: "number", bool: "bool", list: "array", dict: "object"}
 _ANNOTATIONS_SIZE = 1 << 18
 _STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
@@ -54,8 +59,13 @@ def check_shape(kind: str, obj: Json) -> None:
     """Raises 400 where the typed API could not read a built-in object at all: wrong types at its top."""
     for field in ("spec", "status"):
         _check(kind, obj.get(field), dict, f"{kind}.{field}", "object")
-    if kind in ("Deployment", "ReplicaSet"):
-        _check(kind, (obj.get("spec") or {}).get("replicas"), int, f"{kind}Spec.spec.replicas", "int32")
+    for field in _INTEGERS.get(kind, ()):
+        _check(kind, (obj.get("spec") or {}).get(field), int, f"{kind}Spec.spec.{field}", "int32")
+    for field in ("acquireTime", "renewTime") if kind == "Lease" else ():
+        time = (obj.get("spec") or {}).get(field)
+        if time is not None and not _MICRO_TIME.fullmatch(str(time)):
+            text = f'parsing time {quoted(time)} as "2006-01-02T15:04:05.000000Z07:00"'
+            raise BadRequestError(f'{kind} in version "v1" cannot be handled as a {kind}: {text}')
     for field in ("data", "stringData", "binaryData") if kind in ("ConfigMap", "Secret") else ():
         _check(kind, obj.get(field), dict, f"{kind}.{field}", "object")
         for value in (obj.get(field) or {}).values():
@@ -240,6 +250,16 @@ def _data(obj: Json, old: Json | None) -> Iterator[FieldProblem]:
                 yield FieldProblem.forbidden(field, "field is immutable when `immutable` is set")
 
 
+def _lease(obj: Json, old: Json | None) -> Iterator[FieldProblem]:
+    spec = obj.get("spec") or {}
+    if spec.get("leaseDurationSeconds", 1) <= 0:
+        text = "must be greater than 0"
+        yield FieldProblem.invalid("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], text)
+    if spec.get("leaseTransitions", 0) < 0:
+        text = "must be greater than or equal to 0"
+        yield FieldProblem.invalid("spec.leaseTransitions", spec["leaseTransitions"], text)
+
+
 def _event(obj: Json, old: Json | None) -> Iterator[FieldProblem]:
     about, namespace = (obj.get("involvedObject") or {}).get("namespace", ""), obj["metadata"]["namespace"]
     if about != namespace and (about or namespace != "default"):
@@ -250,6 +270,7 @@ _CHECKS: dict[str, Callable[[Json, Json | None], Iterator[FieldProblem]]] = {
     "ConfigMap": _data,
     "Deployment": _workload,
     "Event": _event,
+    "Lease": _lease,
     "Pod": _pod,
     "ReplicaSet": _workload,
     "Secret": _data,

@@ -53,9 +53,9 @@ class Namespaces:
         return Result(requeue_after=_PAUSE)
 
     def _empty(self, namespace: str, context: Context) -> bool:
-        """Delete all that is there; True when nothing was."""
+        """Delete all that is there, first the pods, and the rest when they are gone; True when nothing was there."""
         empty = True
-        for info in self._client.resources():
+        for info in sorted(self._client.resources(), key=lambda info: info.kind != "Pod"):
             if not info.namespaced or not set(info.verbs) >= _NEEDED:
                 continue
             context.check()
@@ -68,6 +68,8 @@ class Namespaces:
                         self._delete(resource, obj)
             except NotFoundError as error:
                 context.log.debug("kind %s went meanwhile: %s", info.kind, error)
+            if info.kind == "Pod" and not empty:
+                return False
         return empty
 
     def _delete(self, resource: Any, obj: Object) -> None:
