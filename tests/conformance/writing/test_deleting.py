@@ -55,6 +55,13 @@ def test_what_is_not_there_cannot_be_deleted(api: Api, maps: str) -> None:
     assert said["details"] == {"name": "a", "kind": "configmaps"}
 
 
+def test_the_old_way_to_say_orphan_is_done_or_refused(api: Api, maps: str) -> None:
+    api.create(maps, _held())
+    said = api.delete(f"{maps}/a", {"orphanDependents": True})
+    assert said.get("code") == 400 or "orphan" in said["metadata"]["finalizers"]
+    api.merge(f"{maps}/a", {"metadata": {"finalizers": None}})
+
+
 @pytest.mark.parametrize("field", ["uid", "resourceVersion"])
 def test_a_delete_whose_precondition_does_not_hold_is_a_conflict(api: Api, maps: str, field: str) -> None:
     made = api.create(maps, {"metadata": {"name": "a"}})
@@ -193,6 +200,7 @@ def test_a_collection_is_deleted_as_its_selectors_say(api: Api, core: str, maps:
     assert api.get(f"{core}/pods")["items"] == []
 
 
+@pytest.mark.slow
 def test_a_namespace_goes_after_all_that_is_in_it(api: Api, core: str, maps: str, eventually: Eventually) -> None:
     api.create(maps, {"metadata": {"name": "a"}})
     api.create(maps, _held("held"))
@@ -222,6 +230,24 @@ def test_a_namespace_goes_after_all_that_is_in_it(api: Api, core: str, maps: str
     eventually(lambda: api.get(core).get("code") == 404)
     # so that the fixture has something to delete
     api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+
+
+@pytest.mark.slow
+def test_the_pods_of_a_namespace_go_before_the_rest(
+    api: Api, core: str, maps: str, pod: Make, eventually: Eventually
+) -> None:
+    api.create(maps, {"metadata": {"name": "a"}})
+    body = pod()
+    body["metadata"]["finalizers"] = [FINALIZER]
+    api.create(f"{core}/pods", body)
+    api.delete(core)
+    eventually(lambda: "deletionTimestamp" in api.get(f"{core}/pods/p")["metadata"])
+    assert api.get(f"{maps}/a")["kind"] == "ConfigMap"
+    api.merge(f"{core}/pods/p", {"metadata": {"finalizers": None}})
+    api.delete(f"{core}/pods/p", gracePeriodSeconds="0")
+    eventually(lambda: api.get(core).get("code") == 404)
+    # so that the fixture has something to delete
+    api.create("/api/v1/namespaces", {"metadata": {"name": core.rpartition("/")[2]}})
 
 
 def test_the_default_namespace_cannot_be_deleted(api: Api) -> None:

@@ -88,8 +88,8 @@ def test_a_lease_that_makes_no_sense_is_refused(api: Api, leases: str, spec: Jso
     assert [cause["field"] for cause in said["details"]["causes"]] == [field]
 
 
-def test_what_is_no_time_is_refused(api: Api, leases: str) -> None:
-    for time in ("yesterday", 5):
+def test_what_is_no_time_with_microseconds_is_refused(api: Api, leases: str) -> None:
+    for time in ("yesterday", 5, "2026-01-02T03:04:05Z", "2026-01-02T03:04:05.1234567Z"):
         said = api.create(leases, _lease("a", renewTime=time))
         assert (said["code"], said["reason"]) == (400, "BadRequest")
 

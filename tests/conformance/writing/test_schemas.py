@@ -333,6 +333,7 @@ def test_a_definition_is_refused_with_the_field_that_is_wrong(
     assert any(cause["field"].lower().endswith(field.lower()) for cause in causes), causes
 
 
+@pytest.mark.slow
 def test_a_definition_takes_its_objects_with_it(
     api: Api, define: Define, widget: Make, namespace: str, eventually: Callable[[Callable[[], object]], None]
 ) -> None:
