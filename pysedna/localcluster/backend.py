@@ -32,7 +32,7 @@ from informers.store import (
 from pysedna.localcluster import crd, defaults, patches, scale, tables, validation
 from pysedna.localcluster.errors import StateFileError
 from pysedna.localcluster.kinds import Kind, Kinds, built_in
-from pysedna.localcluster.persistence import StateFile, first_version
+from pysedna.localcluster.persistence import StateFile
 
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -56,7 +56,12 @@ class Backend:
     """The cluster's state and its rules. `committed` is told each write after it took effect."""
 
     def __init__(
-        self, *, state: StateFile | None, committed: Callable[[Event], None], history_limit: int = 10_000
+        self,
+        *,
+        state: StateFile | None,
+        committed: Callable[[Event], None],
+        history_limit: int = 10_000,
+        first_version: int = 1,
     ) -> None:
         self.kinds = Kinds()
         self._committed = committed
@@ -67,7 +72,7 @@ class Backend:
             now=time.time,
             new_uid=lambda: str(uuid.uuid4()),
             new_suffix=lambda: "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5)),
-            version=state.version if state is not None else first_version(),
+            version=state.version if state is not None else first_version,
             history_limit=history_limit,
             journal=state.append if state is not None else None,
             committed=self._after,

@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -62,7 +63,7 @@ class LocalCluster:
 
     def start(self) -> None:
         """Blocks until the API answers. Raises `StartError`, `StateFileError`."""
-        self._server = ApiServer(**self._options)
+        self._server = ApiServer(**self._options, first_version=_first_version())
         self._server.start()
         descriptor, path = tempfile.mkstemp(prefix="pysedna-", suffix=".kubeconfig")
         self._kubeconfig = Path(path)
@@ -164,3 +165,13 @@ def kubeconfig(address: str) -> dict[str, Any]:
         "users": [{"name": "pysedna", "user": {}}],
         "contexts": [{"name": "pysedna", "context": {"cluster": "pysedna", "user": "pysedna", "namespace": "default"}}],
     }
+
+
+def _first_version() -> int:
+    """Versions begin at the milliseconds since 1970, so a cluster that takes the place of another (restarted without a
+    state file, say, on the same port) is ahead of whatever clients remember of that one.
+
+    Their watches are told that they are too old, and they list anew. If versions began at 1, they would wait in
+    silence until the count had come to where they were.
+    """
+    return time.time_ns() // 1_000_000

@@ -22,10 +22,11 @@ _HEADER = b"SQLite format 3\0"
 class StateFile:
     """An open state file; used by the server's thread only.
 
-    Raises `StateFileError` on construction if the file cannot be used, and from `append` if a write fails.
+    `first_version` is the version that a new file begins with. Raises `StateFileError` on construction if the file
+    cannot be used, and from `append` if a write fails.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, first_version: int = 1) -> None:
         self._path = Path(path).absolute()
         self.path = str(self._path)
         fresh = not self._path.exists() or self._path.stat().st_size == 0
@@ -33,7 +34,7 @@ class StateFile:
             self._inspect()
         try:
             self._database = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=0)
-            self._open(fresh)
+            self._open(first_version if fresh else None)
         except sqlite3.Error as error:
             raise self._refused(error) from error
         self.version = self._database.execute("SELECT version FROM state").fetchone()[0]
@@ -64,17 +65,17 @@ class StateFile:
     def close(self) -> None:
         self._database.close()
 
-    def _open(self, fresh: bool) -> None:
+    def _open(self, first_version: int | None) -> None:
         # Exclusive: a second server on the same file is told "database is locked" instead of corrupting versions.
         self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = NORMAL")
         self._database.execute("BEGIN EXCLUSIVE")
-        if fresh:
+        if first_version is not None:
             self._database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             self._database.execute(f"PRAGMA user_version = {_LAYOUT}")
             self._database.execute("CREATE TABLE state (version INTEGER NOT NULL)")
-            self._database.execute("INSERT INTO state VALUES (1)")
+            self._database.execute("INSERT INTO state VALUES (?)", (first_version,))
             self._database.execute(
                 "CREATE TABLE objects (resource TEXT, path TEXT, body BLOB NOT NULL, PRIMARY KEY (resource, path)) "
                 "WITHOUT ROWID"

@@ -28,7 +28,8 @@ _GRACE = 0.5
 class ApiServer:
     """One API server. `start` returns when it listens; `call` runs a function on its loop.
 
-    A state file is opened by the constructor, so that a damaged one is refused (`StateFileError`) before a thread runs.
+    `first_version` is where a cluster without a past begins to count. A state file is opened by the constructor, so
+    that a damaged one is refused (`StateFileError`) before a thread runs.
     """
 
     def __init__(
@@ -40,12 +41,18 @@ class ApiServer:
         history_limit: int,
         bookmark_interval: float,
         stall: float,
+        first_version: int = 1,
     ) -> None:
         self._host = host
         self._port = port
         self._hub = Hub()
-        self._state = StateFile(state) if state is not None else None
-        self.backend = Backend(state=self._state, committed=self._hub.committed, history_limit=history_limit)
+        self._state = StateFile(state, first_version=first_version) if state is not None else None
+        self.backend = Backend(
+            state=self._state,
+            committed=self._hub.committed,
+            history_limit=history_limit,
+            first_version=first_version,
+        )
         self._handlers = Handlers(self.backend, self._hub, bookmark_interval=bookmark_interval, stall=stall)
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()

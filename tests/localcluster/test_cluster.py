@@ -90,3 +90,12 @@ def test_pods_run_and_namespaces_empty_with_its_controllers(deployment: Json) ->
         begun = time.monotonic()
         assert cluster.stop(timeout=20)
         assert time.monotonic() - begun < 10
+
+
+def test_clients_of_a_cluster_that_another_one_replaces_notice_it() -> None:
+    with LocalCluster(controllers=False) as old:
+        version = old.client.resource("v1", "ConfigMap").list().resource_version
+    with LocalCluster(controllers=False) as new:
+        maps = new.client.resource("v1", "ConfigMap")
+        with pytest.raises(ExpiredError), maps.watch(resource_version=version) as stream:
+            next(stream)
