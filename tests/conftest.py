@@ -9,9 +9,11 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
+from informers import NotFoundError
 from pysedna.controller import Manager
 from pysedna.localcluster import LocalCluster
 from pysedna.localcluster.controllers import setup_nodes
@@ -44,7 +46,8 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     name = f"test-{secrets.token_hex(5)}"
     namespaces.create({"metadata": {"name": name}})
     yield name
-    namespaces.delete(name)
+    with suppress(NotFoundError):
+        namespaces.delete(name)
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,32 +11,50 @@ import pytest
 
 from informers import Client, Object
 from informers.errors import NotFoundError
+from pysedna.controller import Manager
 from pysedna.localcluster import LocalCluster
-from pysedna.localcluster.controllers import NodeOptions
+from pysedna.localcluster.controllers import NodeOptions, setup_nodes
+from pysedna.testing import Cluster, ControlPlane
 
-WAIT = 20.0
+WAIT = 60.0
 Json = dict[str, Any]
 
 
+OPTIONS = NodeOptions(start_seconds=0.01, stop_seconds=0.01, heartbeat_seconds=0.5)
+NODES = ("n1", "n2")
+
+
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """A cluster with two nodes on which pods start and stop quickly."""
-    options = NodeOptions(start_seconds=0.01, stop_seconds=0.01, heartbeat_seconds=0.5)
-    with LocalCluster(nodes=("n1", "n2"), node_options=options) as cluster:
+def embedded_with_nodes() -> Iterator[LocalCluster]:
+    """The embedded cluster with two nodes on which pods start and stop quickly."""
+    with LocalCluster(nodes=NODES, node_options=OPTIONS) as cluster:
         yield cluster
 
 
+@pytest.fixture(scope="module")
+def real_with_nodes(control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """The real controllers, with the same nodes."""
+    manager = Manager(control_plane.client, name="nodes", http=None)
+    setup_nodes(manager, NODES, OPTIONS)
+    stop = threading.Event()
+    thread = threading.Thread(target=manager.run, args=(stop,), name="simulated-nodes")
+    thread.start()
+    yield control_plane
+    stop.set()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.kube)])
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    """A cluster with controllers and the nodes n1 and n2, so that each rule is checked on its originals too."""
+    cluster: Cluster = request.getfixturevalue(f"{request.param}_with_nodes")
+    return cluster
+
+
 @pytest.fixture
-def client(cluster: LocalCluster) -> Client:
+def client(cluster: Cluster) -> Client:
     return cluster.client
-
-
-@pytest.fixture
-def namespace(client: Client) -> str:
-    """A namespace of the test's own."""
-    name = f"t-{uuid.uuid4().hex[:8]}"
-    client.resource("v1", "Namespace").create({"metadata": {"name": name}})
-    return name
 
 
 @pytest.fixture

@@ -130,7 +130,7 @@ def widgets(cluster: Any, client: Any, request: pytest.FixtureRequest) -> Any:
     definitions = client.resource("apiextensions.k8s.io/v1", "CustomResourceDefinition")
     if definitions.list(field_selector="metadata.name=widgets.example.com").items:
         definitions.delete("widgets.example.com")
-    definitions.wait_until("widgets.example.com", lambda obj: obj is None, 20)
+    definitions.wait_until("widgets.example.com", lambda obj: obj is None, 60)
 
 
 def test_kinds_that_come_later_own_and_are_owned(kit: Any, widgets: str) -> None:

@@ -14,7 +14,7 @@ def test_a_deleted_namespace_is_emptied_and_goes(kit: Any, client: Any) -> None:
     kit.create("Secret", "b")
     kit.pod("p")
     client.resource("v1", "Namespace").delete(kit.namespace)
-    client.resource("v1", "Namespace").wait_until(kit.namespace, lambda obj: obj is None, 20)
+    client.resource("v1", "Namespace").wait_until(kit.namespace, lambda obj: obj is None, 60)
     assert kit.list("ConfigMap") == kit.list("Secret") == kit.list("Pod") == []
 
 
@@ -27,7 +27,7 @@ def test_it_waits_for_what_a_finalizer_holds(kit: Any, client: Any) -> None:
     with pytest.raises(ApiError):
         kit.create("ConfigMap", "late")
     client.resource("v1", "ConfigMap").patch(f"{kit.namespace}/held", {"metadata": {"finalizers": None}})
-    namespaces.wait_until(kit.namespace, lambda obj: obj is None, 20)
+    namespaces.wait_until(kit.namespace, lambda obj: obj is None, 60)
 
 
 def test_each_has_a_service_account_that_comes_back(kit: Any) -> None:

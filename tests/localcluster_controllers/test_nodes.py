@@ -124,4 +124,4 @@ def test_a_node_that_is_deleted_comes_back(client: Any) -> None:
     nodes = client.resource("v1", "Node")
     old = nodes.get("n1")
     nodes.delete("n1")
-    nodes.wait_until("n1", lambda obj: obj is not None and obj.uid != old.uid, 20)
+    nodes.wait_until("n1", lambda obj: obj is not None and obj.uid != old.uid, 60)

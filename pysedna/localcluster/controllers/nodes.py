@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from informers import Event, Lister, Object, ObjectKey
-from informers.errors import AlreadyExistsError, ConflictError, InformersError, NotFoundError
+from informers.errors import AlreadyExistsError, ConflictError, ForbiddenError, InformersError, NotFoundError
 from pysedna.controller import Context, Manager, Result, rfc3339, set_condition
 from pysedna.localcluster.controllers.binding import choose, is_ours
 from pysedna.localcluster.controllers.node_options import NodeOptions
@@ -95,6 +95,10 @@ class Binder:
         except (ConflictError, NotFoundError) as error:
             # Somebody else bound, changed or deleted it: what became of it comes as an event.
             context.log.debug("pod %s was not bound: %s", key, error)
+        except ForbiddenError as error:
+            if not error.has_cause("NamespaceTerminating"):
+                raise
+            context.log.debug("pod %s goes with its namespace: %s", key, error)
 
     def _unschedulable(self, key: ObjectKey, pod: Mapping[str, Any], pods: Any) -> None:
         status = pod.get("status") or {}
