@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -39,10 +40,11 @@ def traces(client: Client) -> list[str]:
     return sorted(obj.name for obj in found if "sedna" in obj.name)
 
 
-def managers(with_nodes: LocalCluster) -> list[str]:
-    """The command lines of managers that run on this cluster."""
-    listed = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if "pysedna manager" in line and with_nodes.kubeconfig in line]
+def managers(cluster: LocalCluster) -> list[int]:
+    """The ids of the managers that run on this cluster."""
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+    found = [line.split() for line in listed.splitlines() if with_nodes.kubeconfig in line]
+    return [int(words[0]) for words in found if words[2:5] == ["-m", "pysedna", "manager"]]
 
 
 @pytest.mark.slow
@@ -90,6 +92,18 @@ def test_a_demo_that_is_stopped_clears_up(with_nodes: LocalCluster, number: sign
     assert demo.returncode == 130
     assert managers(with_nodes) == []
     assert traces(with_nodes.client) == []
+
+
+def test_no_manager_outlives_a_demo_that_is_killed(with_nodes: LocalCluster) -> None:
+    with start("--kubeconfig", with_nodes.kubeconfig) as demo:
+        assert demo.stdout is not None
+        assert any("1. Apply" in line for line in demo.stdout)
+        left = [os.pidfd_open(pid) for pid in managers(with_nodes)]
+        assert len(left) == 2
+        demo.kill()
+        for descriptor in left:
+            assert select.select([descriptor], [], [], 30)[0], "a manager goes on"
+            os.close(descriptor)
 
 
 def test_definitions_that_were_there_before_stay(with_nodes: LocalCluster) -> None:
