@@ -1,15 +1,16 @@
 """The manager replicas of the demo: processes of their own that elect one leader, so that one can die without warning.
 
-Which one leads is read from the Lease, as anybody would. Each logs to a file of its own in the folder given.
+Which one leads is read from the Lease, as anybody would. Each logs to a file of its own in the folder given, and none
+outlives the demo, however that ends.
 """
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from informers import Client, NotFoundError, Object, ObjectKey
 from pysedna.demo.errors import StepFailed
+from pysedna.testing.server import Server
 
 LEASE = "pysedna-manager"
 # Short enough for a takeover within seconds; the ratios are those of the defaults.
@@ -26,28 +27,17 @@ class Replicas:
         self._leases = client.resource("coordination.k8s.io/v1", "Lease")
         self._kubeconfig = kubeconfig
         self._key = ObjectKey(namespace, LEASE)
-        self._folder = folder
-        self._names = [f"manager-{name}" for name in names]
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._servers = {f"manager-{name}": Server(f"manager-{name}", folder=folder, temporary=False) for name in names}
 
     def start(self) -> None:
-        """Starts every replica; does not wait for any of them."""
-        for name in self._names:
-            with (self._folder / f"{name}.log").open("wb") as log:
-                self._processes[name] = subprocess.Popen(
-                    self._command(name), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
-                )
+        """Starts every replica; does not wait for any of them to be ready."""
+        for name, server in self._servers.items():
+            server.start(self._command(name))
 
     def stop(self) -> None:
-        """Asks all to stop, and kills those that have not after a few seconds."""
-        for process in self._processes.values():
-            process.terminate()
-        for process in self._processes.values():
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        """Asks one after the other to stop, and kills what has not after a few seconds."""
+        for server in self._servers.values():
+            server.stop(STOP_SECONDS)
 
     def holder(self) -> str:
         """The identity in the Lease; "" without a Lease or a holder."""
@@ -66,18 +56,17 @@ class Replicas:
 
     def kill(self, identity: str) -> None:
         """SIGKILL to the replica of that identity; raises StepFailed if it or all the others are dead already."""
-        process = self._processes.get(identity)
-        if process is None or process.poll() is not None:
+        server = self._servers.get(identity)
+        if server is None or not server.running:
             raise StepFailed(f"the Lease names {identity!r}, which is no running replica of this demo")
-        if all(other.poll() is not None for name, other in self._processes.items() if name != identity):
+        if not any(other.running for name, other in self._servers.items() if name != identity):
             raise StepFailed(f"no replica but {identity} runs")
-        process.kill()
-        process.wait()
+        server.kill()
 
     @property
     def names(self) -> Sequence[str]:
         """The identities of the replicas."""
-        return self._names
+        return list(self._servers)
 
     def _command(self, name: str) -> list[str]:
         options = {
