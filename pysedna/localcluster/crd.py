@@ -184,11 +184,12 @@ def _version_problems(version: Json, path: str) -> Iterator[FieldProblem]:
         return
     if openapi.get("type") != "object":
         yield FieldProblem.invalid(f"{where}.type", openapi.get("type", ""), "must be object at the root")
-    yield from _structure_problems(openapi, where)
     try:
         Schema(openapi).check()
     except SchemaError as error:
         yield FieldProblem.invalid(where, "...", error.message)
+    else:
+        yield from _structure_problems(openapi, where)
     for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
         column_path = f"{path}.additionalPrinterColumns[{index}]"
         for field in ("name", "type", "jsonPath"):
@@ -204,9 +205,15 @@ def _version_problems(version: Json, path: str) -> Iterator[FieldProblem]:
 
 
 def _structure_problems(schema: Json, path: str) -> Iterator[FieldProblem]:
-    """Every value has a type, but for those that may be anything; CEL rules are not done."""
-    if "x-kubernetes-validations" in schema:
-        yield FieldProblem.invalid(path, "x-kubernetes-validations", _REAL)
+    """Every value has a type, but for those that may be anything; defaults are valid."""
+    for word in ("x-kubernetes-validations", "$ref", "uniqueItems"):
+        if schema.get(word):
+            yield FieldProblem.forbidden(f"{path}.{word}", _REAL)
+    if schema.get("type") == "array" and "items" not in schema:
+        yield FieldProblem.required(f"{path}.items", "must be specified")
+    if "default" in schema:
+        for problem in Schema(schema).problems(schema["default"]):
+            yield FieldProblem(f"{path}.default", problem.message)
     if not any(schema.get(word) for word in ("type", INT_OR_STRING, PRESERVE)):
         yield FieldProblem.required(f"{path}.type", "must not be empty for specified object fields")
     members = {f"properties[{name}]": member for name, member in (schema.get("properties") or {}).items()}

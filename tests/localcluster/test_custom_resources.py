@@ -162,6 +162,9 @@ def test_a_definition_takes_its_objects_with_it(served: Api, widget: Callable[..
     assert "ex.io" not in [group["name"] for group in served.get("/apis").json["groups"]]
 
 
+RULES = "x-kubernetes-validations"
+
+
 def change_version(definition: Json, **members: Any) -> Json:
     definition["spec"]["versions"][0].update(members)
     return definition
@@ -177,10 +180,8 @@ def change_version(definition: Json, **members: Any) -> Json:
         (lambda crd: change_version(crd, storage=False), "spec.versions"),
         (lambda crd: change_version(crd, schema={}), "spec.versions[0].schema.openAPIV3Schema"),
         (
-            lambda crd: change_version(
-                crd, schema={"openAPIV3Schema": {"type": "object", "x-kubernetes-validations": []}}
-            ),
-            "spec.versions[0].schema.openAPIV3Schema",
+            lambda crd: change_version(crd, schema={"openAPIV3Schema": {"type": "object", RULES: [{"rule": "true"}]}}),
+            f"spec.versions[0].schema.openAPIV3Schema.{RULES}",
         ),
         (
             lambda crd: change_version(crd, schema={"openAPIV3Schema": {"type": "object", "required": "spec"}}),
