@@ -289,6 +289,10 @@ def _version(**members: Any) -> Json:
     return {"name": "v1", "served": True, "storage": True, "schema": schema, **members}
 
 
+def _schema(spec: Json) -> Json:
+    return {"versions": [_version(schema={"openAPIV3Schema": _object(spec=spec)})]}
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -300,14 +304,14 @@ def _version(**members: Any) -> Json:
             {"versions": [_version(schema={"openAPIV3Schema": {"type": "string"}})]},
             "openAPIV3Schema.type",
         ),
-        (
-            {"versions": [_version(schema={"openAPIV3Schema": _object(spec={"properties": {"a": INTEGER}})})]},
-            "openAPIV3Schema.properties[spec].type",
-        ),
+        (_schema({"properties": {"a": INTEGER}}), "openAPIV3Schema.properties[spec].type"),
         (
             {"versions": [_version(additionalPrinterColumns=[{"name": "A", "type": "string", "jsonPath": "a"}])]},
             "additionalPrinterColumns[0].jsonPath",
         ),
+        (_schema({"type": "array"}), "properties[spec].items"),
+        (_schema({"type": "integer", "default": "x"}), "properties[spec].default"),
+        (_schema({"type": "object", "$ref": "#/other"}), "properties[spec].$ref"),
         ({"names": {"plural": "others", "kind": "Widget"}}, "metadata.name"),
         ({"names": {"plural": "widgets"}}, "spec.names.kind"),
     ],
