@@ -255,6 +255,11 @@ class Manager:
         if not self._caches_started:
             raise ControllerError("the caches have not been started")
         self.informers.wait_for_sync(timeout=0)
+        # What was filled once and cannot be kept up to date is no ground to act on.
+        informers = [informer.status() for informer in self.informers.informers()]
+        failures = [f"{informer.name}: {informer.last_error}" for informer in informers if informer.last_error]
+        if failures:
+            raise ControllerError("; ".join(failures))
 
     def _pause(self, stop: threading.Event | None, seconds: float) -> None:
         """Wait; raises _Stop when a stop was asked for, or the failure that ends the manager."""

@@ -25,6 +25,7 @@ from pysedna.controller import (
     RunnableFailed,
     ShutdownTimeout,
 )
+from pysedna.localcluster import LocalCluster
 
 CONFIG_MAP = ("v1", "ConfigMap")
 WAIT = 20.0
@@ -354,6 +355,30 @@ def test_an_unreachable_server_is_named_and_makes_it_not_ready(
         assert address in said
         assert "refused" in said
         assert running.end() is None
+
+
+def test_a_server_that_goes_away_makes_it_not_ready_and_the_work_goes_on_with_the_next_one(
+    run: Any, http: Any, eventually: Any
+) -> None:
+    first = LocalCluster(controllers=False)
+    first.start()
+    address = first.address
+    seen: list[ObjectKey] = []
+    with Client.from_url(address) as client:
+        manager = Manager(client, name="m")
+        manager.controller("maps", CONFIG_MAP, lambda key, context: seen.append(key))
+        running = run(manager)
+        url = f"http://{eventually(lambda: manager.http_address)}/readyz"
+        eventually(lambda: http(url)[0] == 200)
+        first.stop()
+        eventually(lambda: address in http(url)[1])
+        assert http(url)[0] == 500
+        with LocalCluster(controllers=False, port=int(address.rpartition(":")[2])) as second:
+            body = {"metadata": {"name": "here", "namespace": "default"}}
+            second.client.resource(*CONFIG_MAP).create(body)
+            eventually(lambda: ObjectKey("default", "here") in seen)
+            eventually(lambda: http(url)[0] == 200)
+            assert running.end() is None
 
 
 PROGRAM = """
