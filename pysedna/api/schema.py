@@ -51,7 +51,9 @@ def _inline(schema: Mapping[str, Any], definitions: Mapping[str, Any], path: tup
             raise TypeError(f"{name} refers to itself; a structural schema cannot")
         schema = {**definitions[name], **schema}
         path = (*path, name)
-    result = {key: value for key, value in schema.items() if key not in _DROPPED and value != []}
+    # The API server does not keep what is empty, and then what it has would differ from what was applied.
+    empty = [key for key in ("required", "properties") if not schema.get(key)]
+    result = {key: value for key, value in schema.items() if key not in _DROPPED and key not in empty}
     if "enum" in result:
         result.setdefault("type", "string")
     if "properties" in result:

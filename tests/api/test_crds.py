@@ -136,6 +136,7 @@ def test_the_schema_is_structural(kind: str) -> None:
     for path, part in every_part(schema(kind)):
         assert isinstance(part.get("type"), str), f"{path} has no type"
         assert not {"$ref", "anyOf", "oneOf", "title", "default"} & set(part), path
+        assert part.get("properties") != {}, f"{path}: a server does not keep it"
         assert not ("properties" in part and "additionalProperties" in part), path
     jsonschema.Draft202012Validator.check_schema(schema(kind))
 
