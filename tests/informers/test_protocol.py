@@ -19,7 +19,7 @@ from informers.errors import (
     TooManyRequestsError,
 )
 from informers.failure import FailureKind
-from informers.protocol import AskList, AskWatch, Phase, Protocol, ProtocolConfig, Verdict, Wait, is_older
+from informers.protocol import AskList, AskWatch, Phase, Protocol, ProtocolConfig, Verdict, Wait
 
 
 def protocol(**options: object) -> Protocol:
@@ -461,60 +461,3 @@ def test_after_bookmarks_silence_of_three_times_the_longest_gap_reconnects():
 def test_without_a_stream_there_is_no_deadline():
     assert protocol().deadline() is None
     assert listed().deadline() is None
-
-
-# ---- versions
-
-
-@pytest.mark.parametrize(
-    ("version", "than", "older"),
-    [
-        ("9", "10", True),
-        ("10", "9", False),
-        ("10", "10", False),
-        ("007", "10", True),
-        ("010", "9", False),
-        ("0", "00", False),
-        ("1" * 5000, "2" * 5000, True),
-        ("2" * 5000, "1" * 5001, True),
-        ("", "5", False),
-        ("abc", "abd", False),
-        ("-5", "5", False),
-        ("\u0661", "5", False),
-    ],
-)
-def test_versions_compare_as_numbers_of_any_length_or_not_at_all(version, than, older):
-    assert is_older(version, than) is older
-
-
-@pytest.mark.parametrize("consistent", [True, False])
-def test_a_list_without_a_version_after_one_with_a_version_is_not_believed(consistent):
-    core = watching("10", prefer_stale=not consistent)
-    core.failed(1, ExpiredError("too old"))
-    step, now = next_request(core, 1)
-    assert isinstance(step, AskList)
-    assert core.page(now, "", None) is Verdict.STALE
-    assert core.failure is not None
-    assert "without a version" in core.failure.message
-    assert isinstance(core.next(now), Wait)
-    step, now = next_request(core, now)
-    assert core.page(now, "12", None) is Verdict.SNAPSHOT
-
-
-def test_neither_is_a_streamed_one():
-    core = streaming()
-    assert core.event(0, "BOOKMARK", "10", initial_events_end=True) is Verdict.SNAPSHOT
-    core.failed(100, ExpiredError("too old"))
-    _, now = next_request(core, 100)
-    core.opened(now)
-    assert core.event(now, "BOOKMARK", "", initial_events_end=True) is Verdict.STALE
-
-
-def test_a_server_that_never_gives_versions_is_taken_as_it_is():
-    core = listed("")
-    core.next(0)
-    core.opened(0)
-    core.failed(1, BadRequestError("no watch here"))
-    step, now = next_request(core, 1)
-    assert isinstance(step, AskList)
-    assert core.page(now, "", None) is Verdict.SNAPSHOT
