@@ -11,6 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from informers import Client
+    from informers.transport import RequestTrace
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -50,10 +51,18 @@ def one_line_errors() -> Iterator[None]:
         raise Failure(str(error) or type(error).__name__) from error
 
 
-def connect(kubeconfig: str | None, context: str | None = None) -> "Client":
-    """A client from the kubeconfig named; without one in-cluster, else from $KUBECONFIG or ~/.kube/config."""
+def connect(
+    kubeconfig: str | None,
+    context: str | None = None,
+    *,
+    on_request: "Callable[[RequestTrace], None] | None" = None,
+) -> "Client":
+    """A client from the kubeconfig named; without one in-cluster, else from $KUBECONFIG or ~/.kube/config.
+
+    `on_request` is told of each request.
+    """
     from informers import Client
 
     if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
-        return Client.in_cluster()
-    return Client.from_kubeconfig(kubeconfig, context)
+        return Client.in_cluster(on_request=on_request)
+    return Client.from_kubeconfig(kubeconfig, context, on_request=on_request)

@@ -6,6 +6,7 @@ manager. So another distribution adds a controller by being installed.
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
@@ -16,25 +17,63 @@ import click
 from pysedna.cli.common import Failure, connect, log_level_option, one_line_errors, set_up_logging
 
 GROUP = "pysedna.controllers"
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 Setup = Callable[..., object]
+
+
+def _namespace(context: click.Context, option: click.Parameter, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    for name in (value,) if isinstance(value, str) else value:
+        if not _LABEL.fullmatch(name):
+            raise click.BadParameter(f"{name!r} is no name for a namespace")
+    return value
+
+
+def _lease(context: click.Context, option: click.Parameter, value: str) -> str:
+    if not _SUBDOMAIN.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is no name for a Lease")
+    return value
+
+
+def _address(context: click.Context, option: click.Parameter, value: str) -> str:
+    from pysedna.controller.health import parse_address
+
+    try:
+        if value:
+            parse_address(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return value
 
 
 @click.command("manager")
 @click.option(
     "--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Default: in-cluster, else as kubectl."
 )
-@click.option("--namespace", "namespaces", multiple=True, help="Act there only (repeatable). Default: everywhere.")
+@click.option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    callback=_namespace,
+    help="Act there only (repeatable). Default: everywhere.",
+)
 @click.option("--controllers", default="all", metavar="all|NAME,...", help="Which controllers to run.")
 @click.option("--leader-elect/--no-leader-elect", default=True, help="Act only while holding the Lease.")
-@click.option("--lease-name", default="pysedna-manager", help="Name of the Lease.")
-@click.option("--lease-namespace", default="default", help="Namespace of the Lease.")
+@click.option("--lease-name", default="pysedna-manager", callback=_lease, help="Name of the Lease.")
+@click.option("--lease-namespace", default="default", callback=_namespace, help="Namespace of the Lease.")
 @click.option(
     "--lease-duration", type=float, default=15.0, metavar="SECONDS", help="A lease unrenewed so long is free."
 )
 @click.option("--renew-deadline", type=float, default=10.0, metavar="SECONDS", help="The leader gives up after it.")
 @click.option("--retry-period", type=float, default=2.0, metavar="SECONDS", help="Between two tries of a candidate.")
 @click.option("--identity", help="Name in the Lease. Default: host name, process id and a random part.")
-@click.option("--http", default="127.0.0.1:8080", metavar="HOST:PORT", help="Health and metrics; '' serves none.")
+@click.option(
+    "--http",
+    default="127.0.0.1:8080",
+    metavar="HOST:PORT",
+    callback=_address,
+    help="Health and metrics; '' serves none.",
+)
 @click.option("--local-controller-server", metavar="URL", help="Where workers reach their local controller.")
 @log_level_option
 def command(
@@ -58,7 +97,9 @@ def command(
 
     import leaderelection
     from informers import ObjectKey
+    from informers.metrics import RequestMetrics
     from pysedna.controller import LeaderElection, LeadershipLost, Manager, ShutdownTimeout
+    from pysedna.controller.metrics import CollectorRegistry
     from pysedna.jobs import JobOptions
 
     election = None
@@ -70,10 +111,12 @@ def command(
             raise click.UsageError(str(error)) from error
         election = LeaderElection(ObjectKey(lease_namespace, lease_name), config, identity)
     options = JobOptions(local_controller_server) if local_controller_server else JobOptions()
-    with one_line_errors(), connect(kubeconfig) as client:
+    registry = CollectorRegistry()
+    with one_line_errors(), connect(kubeconfig, on_request=RequestMetrics(registry)) as client:
         manager = Manager(
             client,
             name="pysedna-manager",
+            registry=registry,
             namespaces=namespaces or None,
             leader_election=election,
             http=http or None,

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint
@@ -41,6 +42,11 @@ def refused() -> Iterator[str]:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
 
 
 def write_kubeconfig(path: Path, server: str) -> str:
@@ -90,6 +96,25 @@ def test_an_unknown_controller_is_refused_with_the_names_there_are() -> None:
     assert result.exit_code == 2
     assert "nonsense" in result.output
     assert "federatedlearningjob, jointinferenceservice" in result.output
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--http", "nonsense"),
+        ("--http", "127.0.0.1:99999"),
+        ("--namespace", ""),
+        ("--namespace", "a/b"),
+        ("--lease-name", ""),
+        ("--lease-name", "A/B"),
+        ("--lease-namespace", "Kube"),
+    ],
+)
+def test_an_option_that_cannot_be_meant_is_wrong_usage_and_named(option: str, value: str) -> None:
+    result = run("manager", option, value)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    assert option in result.stderr
 
 
 def test_unsafe_election_times_are_refused_with_the_rule() -> None:
@@ -163,6 +188,18 @@ def test_a_manager_without_a_server_says_so_and_goes_on_trying(tmp_path: Path, r
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
+
+
+def test_the_metrics_of_a_manager_count_its_requests(tmp_path: Path, refused: str) -> None:
+    kubeconfig = write_kubeconfig(tmp_path / "config", refused)
+    port = free_port()
+    with started("manager", "--kubeconfig", kubeconfig, "--http", f"127.0.0.1:{port}") as process:
+        assert process.stdout is not None
+        next(line for line in process.stdout if "refused" in line.lower())
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            metrics = answer.read().decode()
+    host = refused.removeprefix("http://")
+    assert f'rest_client_requests_total{{code="<error>",host="{host}",method="GET"}}' in metrics
 
 
 def test_an_http_address_that_is_taken_is_one_line(tmp_path: Path, refused: str) -> None:
