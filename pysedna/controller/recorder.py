@@ -151,7 +151,8 @@ class EventBroadcaster:
     def _report(self, write: Write, error: InformersError) -> None:
         self._count("failed")
         # A namespace that is being deleted takes no new events; nothing is wrong then.
-        level = logging.DEBUG if isinstance(error, ForbiddenError) else logging.WARNING
+        ending = isinstance(error, ForbiddenError) and error.has_cause("NamespaceTerminating")
+        level = logging.DEBUG if ending else logging.WARNING
         _log.log(level, "event %s/%s was not written: %s", write.namespace, write.name, error)
 
     def _drop(self, what: Occurrence, why: str) -> None:

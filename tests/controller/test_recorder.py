@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from informers import Client
+from informers.errors import ForbiddenError
+from informers.testing import FakeClient
 from pysedna.controller import Manager
 from pysedna.controller.metrics import CollectorRegistry, EventMetrics
 from pysedna.controller.recorder import EventBroadcaster, EventRecorder
@@ -100,6 +102,20 @@ def test_the_flush_is_bounded_when_the_server_does_not_answer(subject: Any) -> N
         broadcaster.start()
         assert not broadcaster.stop(0.2)
         assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize(("cause", "level"), [("NamespaceTerminating", "DEBUG"), ("", "WARNING")])
+def test_a_refusal_is_told_unless_the_namespace_goes(cause: str, level: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    client = FakeClient()
+    client.fail_next("create", "Event", ForbiddenError("refused", details={"causes": [{"reason": cause}]}))
+    broadcaster = EventBroadcaster(client)
+    subject = {"kind": "ConfigMap", "metadata": {"name": "one", "namespace": "ns", "uid": "u"}}
+    EventRecorder("tester", broadcaster.submit).event(subject, "Normal", "Made", "x")
+    broadcaster.start()
+    assert broadcaster.stop(20)
+    told = [record.levelname for record in caplog.records if "was not written: refused" in record.getMessage()]
+    assert told == [level]
 
 
 def test_a_type_that_does_not_exist_is_refused(subject: Any) -> None:
