@@ -239,7 +239,7 @@ def test_a_watch_ends_when_its_time_is_up_on_the_clock_given():
 
 def test_a_watch_is_closed_from_another_thread():
     pods = FakeClient().resource("v1", "Pod")
-    stream = pods.watch()
+    stream = pods.watch(allow_bookmarks=False)
     timer = threading.Timer(0.05, stream.close)
     timer.start()
     assert list(stream) == []
