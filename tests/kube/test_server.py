@@ -51,13 +51,16 @@ PARENT = """
     from pathlib import Path
     from pysedna.testing.server import Server
 
+    def tell(line):  # in one piece, however stdout is buffered: two processes write
+        os.write(1, line.encode() + b"\\n")
+
     folder = Path(sys.argv[1])
     server = Server("program", folder=folder, temporary=True)
     server.start(["sh", "-c", "trap '' TERM HUP INT; sleep 600"] if {stubborn} else ["sleep", "600"])
     if {forks} and os.fork() == 0:
-        print(os.getpid(), flush=True)
+        tell(f"{{os.getpid()}}")
         time.sleep(600)
-    print("ready", server.pid, server._process.pid, flush=True)
+    tell(f"ready {{server.pid}} {{server._process.pid}}")
     time.sleep(600)
 """
 
