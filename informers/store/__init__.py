@@ -4,7 +4,7 @@ It is the heart of the embedded cluster (`pysedna.localcluster` puts HTTP in fro
 `informers.testing.FakeClient` (which puts nothing in front of it), so both decide alike.
 
 - `Store` holds every resource under one `resourceVersion` counter and one bounded history of events. Each write
-  yields exactly one version; a write that changes nothing yields none.
+  yields exactly one version (the delete of a pod two: it is marked first); one that changes nothing yields none.
 - `ResourceType` is all that it knows of a kind; `Hooks` are what the owner adds (defaults, validation).
 - `Stored` is one version of one object: a plain dict that nobody may change, and its JSON bytes, made once.
 - `Store.list` answers at any version that the history still reaches; `Store.watch` gives a `Watch` that is polled and

@@ -35,12 +35,15 @@ def check(table: Table, old: Stored, options: DeleteOptions) -> None:
 
 
 def marked(table: Table, old: Json, options: DeleteOptions, now: float) -> Json | None:
-    """The object as it waits for its end, or None when nothing holds it back."""
+    """The object as it waits for its end, or None when nothing holds it back.
+
+    A pod is always marked, though its wait may be over at once (`finished`).
+    """
     metadata = dict(old["metadata"])
     finalizers = _finalizers(metadata.get("finalizers") or [], options.propagation)
     grace = _grace(table, old, options)
     held = bool(finalizers) or _held_otherwise(table, old)
-    if not held and grace == 0:
+    if not held and not table.resource.graceful:
         return None
     if finalizers:
         metadata["finalizers"] = finalizers
@@ -62,7 +65,7 @@ def marked(table: Table, old: Json, options: DeleteOptions, now: float) -> Json 
 
 
 def finished(table: Table, new: Json) -> bool:
-    """Whether an update took away the last thing that held a deleted object back."""
+    """Whether nothing holds a deleted object back, or no longer."""
     metadata = new["metadata"]
     waiting = "deletionTimestamp" not in metadata or metadata.get("deletionGracePeriodSeconds", 0) != 0
     return not waiting and not metadata.get("finalizers") and not _held_otherwise(table, new)

@@ -218,9 +218,11 @@ class Store:
         marked = deletion.marked(table, old.object, options, self._now())
         if marked is None:
             return Deletion(self._remove(table, old, dry_run), gone=True)
-        if metadata.same(old.object, marked):
-            return Deletion(old, gone=False)
-        return Deletion(self._commit("MODIFIED", table, key, marked, old, dry_run), gone=False)
+        if not metadata.same(old.object, marked):
+            old = self._commit("MODIFIED", table, key, marked, old, dry_run)
+        if deletion.finished(table, marked):
+            return Deletion(self._remove(table, old, dry_run), gone=True)
+        return Deletion(old, gone=False)
 
     def delete_collection(
         self,

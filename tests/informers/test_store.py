@@ -333,23 +333,25 @@ def test_an_unknown_propagation_policy_is_invalid(store: Store) -> None:
 @pytest.mark.parametrize(
     ("spec", "phase", "grace", "expected"),
     [
-        ({}, "Pending", None, None),
+        ({}, "Pending", None, 0),
         ({"nodeName": "n"}, "Running", None, 30),
         ({"nodeName": "n", "terminationGracePeriodSeconds": 5}, "Running", None, 5),
         ({"nodeName": "n"}, "Running", 7, 7),
-        ({"nodeName": "n"}, "Running", 0, None),
+        ({"nodeName": "n"}, "Running", 0, 0),
         ({"nodeName": "n"}, "Running", -4, 1),
-        ({"nodeName": "n"}, "Succeeded", None, None),
+        ({"nodeName": "n"}, "Succeeded", None, 0),
     ],
 )
 def test_a_pod_on_a_node_gets_its_grace_period(
-    store: Store, spec: Json, phase: str, grace: int | None, expected: int | None
+    store: Store, spec: Json, phase: str, grace: int | None, expected: int
 ) -> None:
     pod = add(store, "a", PODS, spec=spec)
     store.update(PODS, KEY, change(pod, status={"phase": phase}), subresource="status")
+    watch = store.watch(PODS, resource_version=str(store.version))
     deletion = store.delete(PODS, KEY, DeleteOptions(grace_period=grace))
-    assert deletion.gone is (expected is None)
-    assert deletion.stored.object["metadata"].get("deletionGracePeriodSeconds") == expected
+    assert deletion.gone is (expected == 0)
+    assert deletion.stored.object["metadata"]["deletionGracePeriodSeconds"] == expected
+    assert [item.type for item in watch.poll()] == ["MODIFIED", "DELETED"][: 2 if deletion.gone else 1]
 
 
 def test_a_second_delete_may_only_shorten_the_grace_period(store: Store) -> None:

@@ -92,6 +92,19 @@ def test_a_finalizer_makes_of_a_delete_a_change_and_then_the_delete(api: Api, ma
     assert int(gone["object"]["metadata"]["resourceVersion"]) > int(marked["object"]["metadata"]["resourceVersion"])
 
 
+def test_a_pod_is_marked_before_it_is_deleted_even_without_a_wait(
+    api: Api, pods: str, pod: Callable[..., Json]
+) -> None:
+    for spec, query in [({}, {}), ({"nodeName": "n1"}, {"gracePeriodSeconds": "0"})]:
+        stream = api.watch(pods, resourceVersion=api.post(pods, pod("a", **spec)).version)
+        answer = api.delete(f"{pods}/a", **query)
+        assert (answer.json["kind"], answer.metadata["deletionGracePeriodSeconds"]) == ("Pod", 0)
+        events = [stream.next() for _ in "md"]
+        assert [event["type"] for event in events] == ["MODIFIED", "DELETED"]
+        assert [event["object"]["metadata"]["generation"] for event in events] == [2, 2]
+        assert all(event["object"]["metadata"]["deletionGracePeriodSeconds"] == 0 for event in events)
+
+
 def test_what_changes_nothing_is_no_event(api: Api, maps: str) -> None:
     stream = api.watch(maps, resourceVersion=add(api, maps, "a"))
     api.patch(f"{maps}/a", {"metadata": {"labels": None}})
