@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from informers import Object, ObjectKey, SharedInformerFactory, SyncError
+from informers import Object, ObjectKey, SharedInformer, SharedInformerFactory, SyncError
 from informers.metrics import PrometheusMetricsProvider as InformerMetrics
 from leaderelection.metrics import PrometheusMetricsProvider as ElectionMetrics
 from pysedna.controller.controller import Controller, Reconcile
@@ -245,16 +245,17 @@ class Manager:
             try:
                 self.informers.wait_for_sync(timeout=_POLL)
                 return
-            except SyncError as error:
+            except SyncError:
                 self._pause(stop, 0.0)
-                if time.monotonic() >= next_word:
-                    _log.warning("manager %s waits for its caches: %s", self.name, error)
+                if time.monotonic() >= next_word and (text := _not_filled(self.informers.informers())):
+                    _log.warning("manager %s waits for its caches: %s", self.name, text)
                     next_word = time.monotonic() + 10.0
 
     def _check_caches(self) -> None:
         if not self._caches_started:
             raise ControllerError("the caches have not been started")
-        self.informers.wait_for_sync(timeout=0)
+        if text := _not_filled(self.informers.informers()):
+            raise ControllerError(text)
         # What was filled once and cannot be kept up to date is no ground to act on.
         informers = [informer.status() for informer in self.informers.informers()]
         failures = [f"{informer.name}: {informer.last_error}" for informer in informers if informer.last_error]
@@ -334,6 +335,16 @@ class Manager:
 def _end(group: RunnableGroup, timeout: float | None) -> list[str]:
     group.begin_stop()
     return group.join(timeout)
+
+
+def _not_filled(informers: Iterable[SharedInformer]) -> str:
+    """Which caches are not filled, and why; those that wait for the same reason together."""
+    reasons: dict[str, list[str]] = {}
+    for informer in informers:
+        status = informer.status()
+        if not status.synced:
+            reasons.setdefault(status.last_error or f"still {status.state}", []).append(informer.name)
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
 
 
 def _ping() -> None:

@@ -357,6 +357,19 @@ def test_an_unreachable_server_is_named_and_makes_it_not_ready(
         assert running.end() is None
 
 
+def test_caches_that_wait_for_one_reason_are_named_together_in_few_words(run: Any, http: Any, eventually: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    with Client.from_url(address) as client:
+        manager = Manager(client, name="lonely")
+        manager.controller("maps", CONFIG_MAP, lambda key, context: None, owns=[("v1", "Secret")])
+        running = run(manager)
+        url = f"http://{eventually(lambda: manager.http_address)}"
+        eventually(lambda: "caches failed: v1 ConfigMap, v1 Secret: " in http(f"{url}/readyz")[1])
+        assert http(f"{url}/readyz")[1].count("refused") == 1
+        assert running.end() is None
+
+
 def test_a_server_that_goes_away_makes_it_not_ready_and_the_work_goes_on_with_the_next_one(
     run: Any, http: Any, eventually: Any
 ) -> None:
