@@ -92,15 +92,10 @@ class KubeconfigSource:
             return self._load(previous)
         except ConfigError as error:
             raise ConfigError(f"kubeconfig {self._path}: {error}") from error
-        except (
-            ConfigException,
-            _kubeconfig.yaml.YAMLError,
-            OSError,
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-        ) as error:
+        except (UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+            # What the official loader stumbles over when the file holds something else than it expects.
+            raise ConfigError(f"kubeconfig {self._path}: it has not the form of a kubeconfig ({error})") from error
+        except (ConfigException, _kubeconfig.yaml.YAMLError, OSError, ValueError) as error:
             raise ConfigError(f"kubeconfig {self._path}: {error}") from error
 
     def _load(self, previous: Endpoint | None) -> Endpoint:

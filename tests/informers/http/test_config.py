@@ -98,6 +98,14 @@ def test_a_broken_kubeconfig_is_refused_with_its_name(tmp_path, content):
         Client.from_kubeconfig(path)
 
 
+@pytest.mark.parametrize("content", [b"hello", b"[]", b"5", b"\xff\xfe\x00", b"clusters: 5\ncurrent-context: x"])
+def test_a_file_that_is_no_kubeconfig_is_told_so(tmp_path, content):
+    path = tmp_path / "letter"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match="letter: it has not the form of a kubeconfig"):
+        Client.from_kubeconfig(path)
+
+
 def test_a_missing_kubeconfig_is_refused_with_its_name(tmp_path):
     with pytest.raises(ConfigError, match=r"nowhere.*no such file"):
         Client.from_kubeconfig(tmp_path / "nowhere")
