@@ -34,7 +34,15 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         code = SIGNALLED
     except BrokenPipeError:
-        # The reader of our output has gone (`pysedna crds | head`); the interpreter must not flush into it at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()  # its reader has gone: `pysedna crds | head`
+        code = 1
+    except OSError as error:
+        click.echo(f"error: {error}", err=True)
+        _leave_stdout()  # it may be what failed: a full disk
         code = 1
     sys.exit(code)
+
+
+def _leave_stdout() -> None:
+    # What is still buffered must not fail once more when the interpreter flushes it at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

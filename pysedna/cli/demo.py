@@ -28,7 +28,7 @@ def command(kubeconfig: str | None, context: str | None, simulate_nodes: bool, s
 
         from pysedna.demo import DemoOptions, run_demo
     except ModuleNotFoundError as error:
-        raise Failure(f"the demo needs more than is installed ({error}): pip install 'pysedna[demo]'") from error
+        raise Failure(f"the demo needs {error.name}, which is not installed: pip install 'pysedna[demo]'") from error
     with one_line_errors():
         options = DemoOptions(kubeconfig, context, simulate_nodes, step_timeout)
         code = run_demo(options, Console())

@@ -27,16 +27,18 @@ def command(host: str, port: int, state: str | None, nodes: str, kubeconfig_out:
     try:
         from pysedna.localcluster import LocalCluster
     except ModuleNotFoundError as error:
-        raise Failure(
-            f"the cluster needs more than is installed ({error}): pip install 'pysedna[localcluster]'"
-        ) from error
+        raise Failure(str(error)) from error
     from pysedna.localcluster import LocalClusterError
 
     # Blocked and then waited for: a handler that wakes an event can miss a signal that comes just before the wait.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     names = [name.strip() for name in nodes.split(",") if name.strip()]
     try:
-        with one_line_errors(), LocalCluster(host=host, port=port, state=state, nodes=names) as cluster:
+        try:
+            made = LocalCluster(host=host, port=port, state=state, nodes=names)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        with one_line_errors(), made as cluster:
             kubeconfig = Path(cluster.kubeconfig)
             if kubeconfig_out is not None:
                 kubeconfig = Path(kubeconfig_out)

@@ -7,6 +7,7 @@ import os
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,7 @@ from informers.errors import AlreadyExistsError
 from informers.key import ObjectKey
 from pysedna.localcluster.errors import NotRunningError
 from pysedna.localcluster.server import ApiServer
+from pysedna.localcluster.validation import metadata_problems
 
 if TYPE_CHECKING:
     from pysedna.localcluster.controllers import NodeOptions
@@ -27,7 +29,8 @@ class LocalCluster:
 
     With `state`, every acknowledged write survives a kill; a damaged file raises `StateFileError` from `start`.
     `controllers=False` leaves the bare API: nothing binds pods, collects garbage or empties namespaces.
-    `nodes` are simulated. Starting it again after `stop` is not possible: make a new one.
+    `nodes` are simulated; ValueError if one cannot be the name of a node, or comes twice. Starting it again after
+    `stop` is not possible: make a new one.
     """
 
     def __init__(
@@ -53,7 +56,7 @@ class LocalCluster:
             "stall": stall,
         }
         self._with_controllers = controllers
-        self._nodes = nodes
+        self._nodes = _checked(nodes)
         self._node_options = node_options
         self._server: ApiServer | None = None
         self._client: Client | None = None
@@ -165,6 +168,19 @@ def kubeconfig(address: str) -> dict[str, Any]:
         "users": [{"name": "pysedna", "user": {}}],
         "contexts": [{"name": "pysedna", "context": {"cluster": "pysedna", "user": "pysedna", "namespace": "default"}}],
     }
+
+
+def _checked(nodes: Sequence[str]) -> list[str]:
+    if isinstance(nodes, str):
+        raise ValueError(f"nodes is a sequence of names, not the text {nodes!r}")
+    for name in nodes:
+        # A simulated node carries its name as a label too, as a kubelet's does.
+        if any(metadata_problems("Node", {"name": name, "labels": {"kubernetes.io/hostname": name}})):
+            raise ValueError(f"{name!r} cannot be the name of a node: at most 63 of a-z, 0-9, '-' and '.'")
+    twice = sorted(name for name, count in Counter(nodes).items() if count > 1)
+    if twice:
+        raise ValueError(f"two nodes cannot have one name: {', '.join(twice)}")
+    return [*nodes]
 
 
 def _first_version() -> int:

@@ -78,6 +78,14 @@ def test_a_closed_pipe_is_no_traceback() -> None:
     assert "Traceback" not in result.stderr
 
 
+def test_a_full_disk_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        words = [sys.executable, "-m", "pysedna", "crds"]
+        result = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert result.returncode == 1
+    assert "No space left" in one_error_line(result)
+
+
 @pytest.mark.parametrize("command", ["demo", "manager", "localcluster", "crds"])
 def test_each_command_explains_itself(command: str) -> None:
     result = CliRunner().invoke(cli, [command, "--help"])
@@ -217,6 +225,28 @@ def test_a_port_that_is_taken_ends_the_localcluster_with_one_line() -> None:
         result = run("localcluster", "--port", port, "--log-level", "error")
     assert result.returncode == 1
     assert port in one_error_line(result)
+
+
+@pytest.mark.parametrize("nodes", ["A B", "one,one"])
+def test_names_that_no_nodes_can_have_are_wrong_usage(nodes: str) -> None:
+    result = run("localcluster", "--nodes", nodes)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    assert "Usage:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "module", "extra"), [("localcluster", "aiohttp", "localcluster"), ("demo", "rich", "demo")]
+)
+def test_a_command_whose_extra_is_missing_says_what_to_install(command: str, module: str, extra: str) -> None:
+    code = f"import sys; sys.modules[{module!r}] = None; import pysedna.cli; pysedna.cli.main()"
+    result = subprocess.run(
+        [sys.executable, "-c", code, command], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.returncode == 1
+    line = one_error_line(result)
+    assert f"needs {module}" in line
+    assert f"pip install 'pysedna[{extra}]'" in line
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

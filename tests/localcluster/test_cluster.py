@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -99,3 +101,18 @@ def test_clients_of_a_cluster_that_another_one_replaces_notice_it() -> None:
         maps = new.client.resource("v1", "ConfigMap")
         with pytest.raises(ExpiredError), maps.watch(resource_version=version) as stream:
             next(stream)
+
+
+@pytest.mark.parametrize("nodes", [["A B"], [""], ["n1", "n1"], ["n" * 64], "node-1"])
+def test_names_that_no_nodes_can_have_are_refused_before_anything_starts(nodes: Any) -> None:
+    with pytest.raises(ValueError, match=r"node"):
+        LocalCluster(nodes=nodes)
+
+
+@pytest.mark.parametrize("module", ["aiohttp", "jsonpatch", "jsonschema"])
+def test_a_missing_extra_is_named_by_the_import(module: str) -> None:
+    code = f"import sys; sys.modules[{module!r}] = None; import pysedna.localcluster"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 1
+    assert f"needs {module}" in result.stderr.splitlines()[-1]
+    assert "pip install 'pysedna[localcluster]'" in result.stderr.splitlines()[-1]
