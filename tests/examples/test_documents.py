@@ -10,7 +10,12 @@ import pytest
 from pysedna.testing import BinariesMissingError
 
 ROOT = Path(__file__).parent.parent.parent
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs/testing.md").read_text(), re.DOTALL)
+GUIDE = (ROOT / "docs/testing.md").read_text()
+# With as many empty lines before it as the guide has lines, so that a traceback shows the right one.
+BLOCKS = [
+    "\n" * GUIDE[: found.start(1)].count("\n") + found[1]
+    for found in re.finditer(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+]
 
 
 def cases() -> Iterator[Any]:

@@ -91,3 +91,39 @@ def make_pod(kubeconfig: str) -> None:
     }
     with Client.from_kubeconfig(kubeconfig) as client:
         client.resource("v1", "Pod").create(pod)
+
+
+def test_the_federated_learning_job_runs_and_is_collected() -> None:
+    from ruamel.yaml import YAML
+
+    from informers import Object
+    from pysedna.api.crds import crds
+    from pysedna.controller import Manager
+    from pysedna.jobs.federated_learning import setup
+    from pysedna.localcluster import LocalCluster
+
+    def trains(job: Object | None) -> bool:
+        return job is not None and job.get("status", {}).get("phase") == "Running"
+
+    stop = threading.Event()
+    with LocalCluster(nodes=("cloud", "edge-1", "edge-2")) as cluster:
+        cluster.install_crds(crds())
+        for manifest in YAML(typ="safe").load_all(EXAMPLES / "federated_learning.yaml"):
+            manifest["metadata"]["namespace"] = "default"
+            cluster.client.resource(manifest["apiVersion"], manifest["kind"]).create(manifest)
+        manager = Manager(cluster.client, name="test", http=None)
+        setup(manager)
+        running = threading.Thread(target=manager.run, args=(stop,))
+        running.start()
+        try:
+            jobs = cluster.client.resource("sedna.io/v1alpha1", "FederatedLearningJob")
+            pods = cluster.client.resource("v1", "Pod")
+            jobs.wait_until("default/surface-defects", trains, timeout=60)
+            names = ["surface-defects-aggregation-0", "surface-defects-train-0", "surface-defects-train-1"]
+            assert sorted(pod.name for pod in pods.list().items) == names
+            jobs.delete("default/surface-defects")
+            for name in names:
+                pods.wait_until(f"default/{name}", lambda pod: pod is None, timeout=60)
+        finally:
+            stop.set()
+            running.join()
