@@ -91,6 +91,12 @@ def credential(secret: str, annotations: Mapping[str, str]) -> Credential | Prob
             f"Secret {secret} does not say which store its keys are for: "
             f"annotate it with {ENDPOINT_ANNOTATION}=HOST[:PORT]",
         )
+    if "://" in endpoint:
+        return Problem(
+            SECRET_INVALID,
+            f"annotation {ENDPOINT_ANNOTATION} of Secret {secret} is {endpoint!r}: leave out the scheme "
+            f"({HTTPS_ANNOTATION}=0 means http)",
+        )
     scheme = "http" if annotations.get(HTTPS_ANNOTATION) == "0" else "https"
     return Credential(secret, f"{scheme}://{endpoint}")
 

@@ -173,6 +173,13 @@ def test_a_secret_says_in_its_annotations_which_store_it_opens() -> None:
     assert credential("s", {"s3-endpoint": "store", "s3-usehttps": "0"}) == Credential("s", "http://store")
 
 
+def test_an_endpoint_with_a_scheme_is_told_since_no_worker_could_use_it() -> None:
+    problem = credential("keys", {"s3-endpoint": "http://minio:9000"})
+    assert isinstance(problem, Problem)
+    assert problem.reason == "SecretInvalid"
+    assert "leave out the scheme" in problem.message
+
+
 @pytest.mark.parametrize("annotations", [{}, {"s3-endpoint": ""}])
 def test_fault_10_a_secret_without_annotations_is_a_problem_of_the_job_and_not_of_the_manager(
     annotations: dict[str, str],
