@@ -1,4 +1,4 @@
-"""What the documents show is run: each Python block of docs/testing.md; the README's listing is the example's text."""
+"""What the documents show is run: each Python block of the guides below; the README's listing is the example's text."""
 
 import re
 from collections.abc import Iterator
@@ -10,24 +10,23 @@ import pytest
 from pysedna.testing import BinariesMissingError
 
 ROOT = Path(__file__).parent.parent.parent
-GUIDE = (ROOT / "docs/testing.md").read_text()
-# With as many empty lines before it as the guide has lines, so that a traceback shows the right one.
-BLOCKS = [
-    "\n" * GUIDE[: found.start(1)].count("\n") + found[1]
-    for found in re.finditer(r"```python\n(.*?)```", GUIDE, re.DOTALL)
-]
+GUIDES = ("docs/testing.md", "docs/leader-election.md")
 
 
 def cases() -> Iterator[Any]:
-    for number, block in enumerate(BLOCKS, 1):
-        marks = [pytest.mark.kube] if "ControlPlane()" in block else []
-        yield pytest.param(block, id=f"block{number}", marks=marks)
+    for guide in GUIDES:
+        text = (ROOT / guide).read_text()
+        for number, found in enumerate(re.finditer(r"```python\n(.*?)```", text, re.DOTALL), 1):
+            marks = [pytest.mark.kube] if "ControlPlane()" in found[1] else []
+            # With the guide's lines before it as empty ones, so that a traceback shows the right line.
+            block = "\n" * text[: found.start(1)].count("\n") + found[1]
+            yield pytest.param(guide, block, id=f"{Path(guide).stem}-{number}", marks=marks)
 
 
-@pytest.mark.parametrize("block", list(cases()))
-def test_what_the_testing_guide_shows_works(block: str) -> None:
+@pytest.mark.parametrize(("guide", "block"), list(cases()))
+def test_what_a_guide_shows_works(guide: str, block: str) -> None:
     try:
-        exec(compile(block, "docs/testing.md", "exec"), {"__name__": "example"})
+        exec(compile(block, ROOT / guide, "exec"), {"__name__": "example"})
     except BinariesMissingError as error:
         pytest.skip(str(error))
 
