@@ -213,10 +213,10 @@ def deployment() -> Json:
 
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], bool]], None]:
-    """eventually(condition) waits for it, half a minute at most."""
+    """eventually(condition) waits for it, a minute at most: an informer backs off from a server that was away."""
 
     def wait(condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not condition():
             assert time.monotonic() < deadline, "it never came true"
             time.sleep(0.02)

@@ -354,6 +354,7 @@ def test_dropped_watches_end_and_may_begin_anew(api: Api, cluster: Cluster, maps
     assert stream.seen(1) == [("ADDED", "b")]
 
 
+@pytest.mark.slow
 def test_an_informer_follows_through_dropped_watches_and_forced_410s(
     api: Api, cluster: Cluster, maps: str, namespace: str, eventually: Any
 ) -> None:
