@@ -160,14 +160,25 @@ def make() -> type[Make]:
     return Make
 
 
-@pytest.fixture(scope="session")
-def world() -> ModuleType:
-    """`world.py` of this folder, which is no package."""
-    name = "jobs_world"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("world.py"))
+def _load(name: str) -> ModuleType:
+    """A module of this folder, which is no package."""
+    loaded = f"jobs_{name}"
+    if loaded not in sys.modules:
+        spec = importlib.util.spec_from_file_location(loaded, Path(__file__).with_name(f"{name}.py"))
         assert spec is not None
         assert spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
+        sys.modules[loaded] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[loaded])
+    return sys.modules[loaded]
+
+
+@pytest.fixture(scope="session")
+def world() -> ModuleType:
+    """`world.py` of this folder."""
+    return _load("world")
+
+
+@pytest.fixture
+def federated_scene(world: ModuleType) -> Any:
+    """A new scene of `federated_scene.py`, with nothing in it."""
+    return _load("federated_scene").Scene(Make, world)
