@@ -8,9 +8,11 @@ sent, and can shut the socket down.
 
 from __future__ import annotations
 
+import errno
 import http.client
 import io
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +22,7 @@ from typing import Any
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 from urllib3.util.connection import create_connection
+from urllib3.util.ssl_ import create_urllib3_context, resolve_cert_reqs, resolve_ssl_version
 
 __all__ = ["Exchange", "Exchanges", "track"]
 
@@ -113,6 +116,7 @@ class _Tracked:
 
     exchanges: Exchanges
     response_class: Callable[..., http.client.HTTPResponse]
+    ssl_context: ssl.SSLContext | None
     sock: Any
     timeout: Any
     host: str
@@ -163,12 +167,28 @@ class _Tracked:
 
     def connect(self) -> None:
         self._connecting = True
+        if getattr(self, "ssl_context", self) is None:
+            self.ssl_context = self._tls_context()
         try:
             super().connect()  # type: ignore[misc]
         finally:
             self._connecting = False
         if (exchange := self.exchanges.current) is not None:
             exchange.attach(self.sock)
+
+    def _tls_context(self) -> ssl.SSLContext:
+        """What urllib3 would make itself, but for the class of its sockets."""
+        connection: Any = self
+        context = create_urllib3_context(
+            ssl_version=resolve_ssl_version(connection.ssl_version),
+            ssl_minimum_version=connection.ssl_minimum_version,
+            ssl_maximum_version=connection.ssl_maximum_version,
+            cert_reqs=resolve_cert_reqs(connection.cert_reqs),
+        )
+        if not (connection.ca_certs or connection.ca_cert_dir or connection.ca_cert_data):
+            context.load_default_certs()
+        context.sslsocket_class = _TlsSocket
+        return context
 
     def send(self, data: Any) -> None:
         exchange = self.exchanges.current
@@ -185,6 +205,19 @@ class _Tracked:
         exchange = self.exchanges.current
         readable: Any = sock if exchange is None else _Readable(sock, exchange)
         return http.client.HTTPResponse(readable, *args, **kwargs)
+
+
+class _TlsSocket(ssl.SSLSocket):
+    """Closes itself when the peer has reset the connection before the handshake; the plain one is then left open."""
+
+    def getpeername(self) -> Any:
+        try:
+            return super().getpeername()
+        except OSError as error:
+            if error.errno != errno.ENOTCONN or self._sslobj is not None:  # type: ignore[attr-defined]
+                raise
+            self.close()
+            raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer") from error
 
 
 class _Readable:

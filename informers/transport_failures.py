@@ -28,6 +28,9 @@ from informers.key import ObjectKey
 
 __all__ = ["translate", "unexpected_answer"]
 
+_CUT = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+"""How TLS tells of a peer that went away; that it went during the handshake says nothing about certificates."""
+
 
 def translate(
     raised: BaseException,
@@ -94,18 +97,28 @@ def _classify(chain: list[BaseException], exchange: Exchange) -> tuple[type[Tran
             return DnsError, f"its name cannot be resolved: {_text(_last(chain, socket.gaierror))}"
         if isinstance(one, ConnectionRefusedError):
             return ConnectionRefused, "connection refused: nothing listens there"
-    if any(isinstance(one, TimeoutError | u3.TimeoutError) for one in chain):
+    if any(_is_timeout(one) for one in chain):
         return RequestTimeout, f"no answer within the time given, {_stage(exchange)}"
-    if not exchange.connected and any(
-        isinstance(one, ssl.SSLError | u3.SSLError | ssl.CertificateError) for one in chain
-    ):
-        return TlsError, f"the TLS handshake failed: {_text(_last(chain, ssl.SSLError))}"
-    if not exchange.connected and any(isinstance(one, OSError) for one in chain):
-        return TransportError, f"no connection: {_text(_last(chain, OSError))}"
+    if not exchange.connected:
+        refused = [one for one in chain if isinstance(one, ssl.SSLError) and not isinstance(one, _CUT)]
+        if refused:
+            return TlsError, f"the TLS handshake failed: {_text(refused[-1])}"
+        cut = [one for one in chain if isinstance(one, (ConnectionError, *_CUT))]
+        if cut:
+            return ConnectionReset, f"the connection broke {_stage(exchange)}: {_text(cut[-1])}"
+        if any(isinstance(one, u3.SSLError) for one in chain):
+            return TlsError, f"the TLS handshake failed: {_text(_last(chain, u3.SSLError))}"
+        if any(isinstance(one, OSError) for one in chain):
+            return TransportError, f"no connection: {_text(_last(chain, OSError))}"
     resets = (OSError, u3.ProtocolError, http.client.HTTPException, u3.IncompleteRead, ssl.SSLError)
     if any(isinstance(one, resets) for one in chain):
         return ConnectionReset, f"the connection broke {_stage(exchange)}: {_text(chain[-1])}"
     return TransportError, f"{type(chain[0]).__name__}: {chain[0]}"
+
+
+def _is_timeout(error: BaseException) -> bool:
+    # to urllib3 every connection that cannot be made is one of its time-outs, an unreachable host too
+    return isinstance(error, TimeoutError | u3.TimeoutError) and not isinstance(error, u3.NewConnectionError)
 
 
 def _stage(exchange: Exchange) -> str:

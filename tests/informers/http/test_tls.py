@@ -1,6 +1,7 @@
 """TLS: who is trusted, what a server that speaks none looks like, and handshakes that hang."""
 
 import socket
+import struct
 import threading
 import time
 
@@ -48,6 +49,33 @@ def test_tls_to_a_server_that_speaks_none(serve, kubeconfig, certificates):
     with Client.from_kubeconfig(path) as client, pytest.raises(TransportError) as caught:
         client.raw("GET", "/x", timeout=3)
     assert isinstance(caught.value, TlsError | ConnectionReset)
+
+
+@pytest.mark.parametrize("read", [0, 10, 4000], ids=["at once", "in the first message", "after the first message"])
+@pytest.mark.parametrize("reset", [True, False], ids=["reset", "closed"])
+def test_a_server_that_goes_away_during_the_handshake_may_come_back(kubeconfig, certificates, read, reset):
+    linger = struct.pack("ii", 1, 0)
+
+    def serve(listener):
+        for _ in range(20):
+            accepted, _ = listener.accept()
+            with accepted:
+                if read:
+                    accepted.recv(read)
+                if reset:
+                    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        path = kubeconfig(url, **{"certificate-authority": str(certificates / "ca.crt")})
+        serving = threading.Thread(target=serve, args=(listener,))
+        serving.start()
+        with Client.from_kubeconfig(path) as client:
+            for _ in range(20):
+                with pytest.raises(ConnectionReset, match="broke while connecting") as caught:
+                    client.raw("GET", "/x", timeout=10)
+                assert caught.value.retriable
+        serving.join()
 
 
 def test_a_handshake_that_hangs_ends_at_the_deadline(kubeconfig, certificates):

@@ -1,5 +1,6 @@
 """One request, one deadline, no hidden retry; errors that say what happened and whether a write may be applied."""
 
+import errno
 import socket
 import threading
 import time
@@ -71,6 +72,16 @@ def test_nothing_listens(connect):
     assert caught.value.address == url
     assert caught.value.retriable
     assert not caught.value.maybe_applied
+
+
+def test_a_host_that_cannot_be_reached_is_no_timeout(connect, monkeypatch):
+    def unreachable(*arguments, **options):
+        raise OSError(errno.EHOSTUNREACH, "No route to host")
+
+    monkeypatch.setattr("informers.connection.create_connection", unreachable)
+    with pytest.raises(TransportError, match="no connection: No route to host") as caught:
+        connect("http://127.0.0.1:1").raw("GET", "/version")
+    assert not isinstance(caught.value, TimeoutError)
 
 
 def test_a_name_that_does_not_resolve(connect):
