@@ -198,7 +198,7 @@ def test_what_only_the_server_sets_is_kept(store: Store) -> None:
     changed = {"generation": 9, "creationTimestamp": None, "deletionTimestamp": None, "labels": {"a": "b"}}
     new = store.update(PODS, KEY, change(old, metadata=changed)).object
     assert new["metadata"] == {**old["metadata"], "labels": {"a": "b"}, "resourceVersion": "3"}
-    with pytest.raises(InvalidError, match="metadata.deletionTimestamp: Invalid value: field is immutable"):
+    with pytest.raises(InvalidError, match=r"metadata\.deletionTimestamp: Invalid value: field is immutable"):
         store.update(PODS, KEY, change(new, metadata={"deletionTimestamp": "x"}))
 
 

@@ -1,4 +1,4 @@
-"""The manager as nobody but itself: with the rights of deploy/rbac.yaml it is refused nothing, and has none to spare."""
+"""The manager under the rights of deploy/rbac.yaml: it is refused nothing, and has no right to spare."""
 
 from __future__ import annotations
 
