@@ -43,7 +43,7 @@ def traces(client: Client) -> list[str]:
 def managers(cluster: LocalCluster) -> list[int]:
     """The ids of the managers that run on this cluster."""
     listed = subprocess.run(["ps", "-ww", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
-    found = [line.split() for line in listed.splitlines() if with_nodes.kubeconfig in line]
+    found = [line.split() for line in listed.splitlines() if cluster.kubeconfig in line]
     return [int(words[0]) for words in found if words[2:5] == ["-m", "pysedna", "manager"]]
 
 
