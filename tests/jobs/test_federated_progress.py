@@ -192,3 +192,25 @@ def test_fault_19_a_round_that_the_edge_has_reported_is_not_overwritten(make: An
     job = make.federated_job().with_status({"conditions": reported})
     change = status(job, pods(make, *["Running"] * 3), problem=None, now=NOW)
     assert list(change.conditions) == reported
+
+
+def test_fault_19_reported_rounds_outlive_a_worker_that_starts_again_and_the_end(make: Any) -> None:
+    rounds = [
+        {"type": "Training", "status": "True", "reason": "DoTraining", "message": f"Round {number}"}
+        for number in (1, 2)
+    ]
+    job = make.federated_job().with_status({"conditions": rounds})
+    waiting = status(job, pods(make, "Running", "Running", "Pending"), problem=None, now=NOW)
+    assert list(waiting.conditions)[:2] == rounds
+    assert condition(waiting, "Training")["reason"] == "WorkersStarting"
+    job = job.with_status({"conditions": waiting.conditions})
+    assert status(job, pods(make, "Running", "Running", "Pending"), problem=None, now="later").conditions == (
+        waiting.conditions
+    )
+    again = status(job, pods(make, *["Running"] * 3), problem=None, now=NOW)
+    assert [one["reason"] for one in again.conditions] == ["DoTraining", "DoTraining", "WorkersRunning"]
+    job = job.with_status({"conditions": again.conditions})
+    ended = status(job, pods(make, *["Succeeded"] * 3), problem=None, now=NOW)
+    assert list(ended.conditions)[:2] == rounds
+    assert condition(ended, "Training")["status"] == "False"
+    assert condition(ended, "Complete")["status"] == "True"

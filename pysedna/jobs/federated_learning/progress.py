@@ -120,15 +120,40 @@ def _unfinished(job: FederatedJob, workers: _Workers, problem: Problem | None, n
 def _training(conditions: Sequence[Condition], workers: _Workers, now: str) -> list[Condition]:
     if workers.troubles:
         message = "; ".join(trouble.message for trouble in workers.troubles)
-        return set_condition(conditions, TRAINING, False, now=now, reason=workers.troubles[0].reason, message=message)
+        return _set_training(conditions, False, now=now, reason=workers.troubles[0].reason, message=message)
     if workers.starting:
         message = f"waiting for {', '.join(workers.starting)}"
-        return set_condition(conditions, TRAINING, False, now=now, reason="WorkersStarting", message=message)
+        return _set_training(conditions, False, now=now, reason="WorkersStarting", message=message)
     old = find(conditions, TRAINING)
-    if old is not None and old.get("status") == "True" and old.get("reason") == _ROUND:
+    if old is not None and old.get("status") == "True" and _is_round(old):
         return list(conditions)  # the edge has told more than we know: which round it is
     message = "the trainers have ended, the aggregator works on" if _aggregating(workers) else "all workers run"
-    return set_condition(conditions, TRAINING, True, now=now, reason="WorkersRunning", message=message)
+    return _set_training(conditions, True, now=now, reason="WorkersRunning", message=message)
+
+
+def _training_ended(conditions: Sequence[Condition], now: str) -> list[Condition]:
+    if find(conditions, TRAINING) is None:
+        return list(conditions)
+    return _set_training(conditions, False, now=now)
+
+
+def _set_training(
+    conditions: Sequence[Condition], status: bool, *, now: str, reason: str = "", message: str = ""
+) -> list[Condition]:
+    """Our word on the training, as the newest of its type. The rounds that the edge has reported stay before it."""
+    ours = [condition for condition in conditions if not _is_round(condition)]
+    told = set_condition(ours, TRAINING, status, now=now, reason=reason, message=message)
+    if len(ours) == len(conditions):
+        return told
+    word = find(told, TRAINING)
+    if word is None or word == find(conditions, TRAINING):
+        return list(conditions)
+    kept = [condition for condition in conditions if condition.get("type") != TRAINING or _is_round(condition)]
+    return [*kept, word]
+
+
+def _is_round(condition: Condition) -> bool:
+    return condition.get("type") == TRAINING and condition.get("reason") == _ROUND
 
 
 def _aggregating(workers: _Workers) -> bool:
@@ -136,7 +161,7 @@ def _aggregating(workers: _Workers) -> bool:
 
 
 def _succeeded(job: FederatedJob, workers: _Workers, now: str) -> StatusChange:
-    conditions = clear(clear(job.conditions, PENDING, now=now), TRAINING, now=now)
+    conditions = _training_ended(clear(job.conditions, PENDING, now=now), now)
     conditions = set_condition(
         conditions,
         COMPLETE,
@@ -152,7 +177,7 @@ def _succeeded(job: FederatedJob, workers: _Workers, now: str) -> StatusChange:
 
 def _failed(job: FederatedJob, workers: _Workers, now: str) -> StatusChange:
     message = "; ".join(failure(pod) for pod in workers.failed)
-    conditions = clear(clear(job.conditions, PENDING, now=now), TRAINING, now=now)
+    conditions = _training_ended(clear(job.conditions, PENDING, now=now), now)
     conditions = set_condition(
         conditions,
         FAILED,
