@@ -59,8 +59,8 @@ def main() -> None:
         pods = factory.informer("v1", "Pod", indexers={"node": lambda pod: [node(pod)]})
         pods.add_event_handler(on_add=on_add, on_update=on_update, on_delete=on_delete)
         factory.start()
-        factory.wait_for_sync(timeout=30)
         with contextlib.suppress(KeyboardInterrupt):
+            factory.wait_for_sync(timeout=30)
             while True:
                 time.sleep(1)
         for name in sorted(pods.indexer.index_values("node")):
