@@ -231,7 +231,8 @@ def _json_body(request: web.Request, body: bytes, kind: str) -> Json:
     if request.content_type not in ("application/json", "application/octet-stream"):
         text = "the body of the request was in an unknown format - accepted media types include: application/json"
         if "protobuf" in request.content_type:
-            text += f" ({_USE_REAL}; kubectl create ... --dry-run=client -o yaml | kubectl apply -f - sends JSON)"
+            text += f" ({_USE_REAL}; kubectl create ... --dry-run=client -o yaml | kubectl apply -f - sends JSON,"
+            text += " and so does client-go with rest.Config.ContentType application/json)"
         raise UnsupportedMediaTypeError(text)
     return read_json(body, kind)
 
