@@ -7,6 +7,7 @@ and to groups of its own when it installs kinds.
 from __future__ import annotations
 
 import secrets
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,6 +23,12 @@ from pysedna.testing import BinariesMissingError, Cluster, ControlPlane
 pytest_plugins = ["pysedna.testing.pytest_plugin"]
 
 NODES = ("node-1", "node-2")
+
+
+def pytest_configure() -> None:
+    """A shell that runs the tests in the background lets them ignore Ctrl-C, and every process that they start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
