@@ -194,7 +194,8 @@ class ControlPlane:
     def restart_api_server(self) -> None:
         """End the API server (SIGTERM; its watches end) if it runs, start it on the same port, block until it is ready.
 
-        Also thaws and starts one that was frozen or killed. Raises StartError.
+        Also thaws and starts one that was frozen or killed. The controllers are started anew with it, as they would
+        wait for up to half a minute after several losses; nothing waits for them. Raises StartError.
         """
         self._own("restart the API server").restart_api_server()
 

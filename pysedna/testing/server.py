@@ -16,6 +16,7 @@ from pysedna.testing.errors import NotRunningError, StartError
 
 _LOG_LINES = 20
 _POLL = 0.05
+_FREEZE_SECONDS = 10.0
 
 
 class Server:
@@ -95,8 +96,14 @@ class Server:
             return file.read().decode(errors="replace")
 
     def freeze(self) -> None:
-        """Stop it from running, with its connections left open (SIGSTOP). Raises NotRunningError."""
+        """Stop it from running, with its connections left open (SIGSTOP). Raises NotRunningError.
+
+        It does not run any more when this returns: the signal takes a moment to arrive, and each thread one to stop.
+        """
         self._send(signal.SIGSTOP)
+        deadline = time.monotonic() + _FREEZE_SECONDS
+        while self.running and not self._all_threads_stopped() and time.monotonic() < deadline:
+            time.sleep(0.001)
 
     def thaw(self) -> None:
         """Let it go on. Does nothing if it is not frozen. Raises NotRunningError."""
@@ -122,6 +129,15 @@ class Server:
         assert process.stdin is not None
         process.stdin.close()  # only now: closed before, it would tell the supervisor that we are gone
         return graceful
+
+    def _all_threads_stopped(self) -> bool:
+        """As the kernel says it: the state comes after the name, which stands in parentheses and may hold anything."""
+        try:
+            tasks = list(Path(f"/proc/{self._pid}/task").iterdir())
+            states = [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks]
+        except FileNotFoundError:  # a thread, or all of it, ended meanwhile
+            return False
+        return all(state in "TtZX" for state in states)
 
     def _ended_by_itself(self, process: subprocess.Popen[bytes], timeout: float) -> bool:
         if timeout > 0:

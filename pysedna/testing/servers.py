@@ -121,7 +121,10 @@ class Servers:
         return not any(server.running for server in servers)
 
     def restart_api_server(self) -> None:
-        """Stop the API server if it runs, frozen or not, and start it on the port that it had. Raises StartError."""
+        """Stop the API server if it runs, frozen or not, and start it on its port; then the controllers.
+
+        Raises StartError.
+        """
         if not self.etcd.running:
             raise NotRunningError("the control plane is not running")
         deadline = time.monotonic() + self._stop_timeout + self._start_timeout
@@ -135,7 +138,8 @@ class Servers:
                 self.api_server.kill()
                 if _PORT_TAKEN not in error.log or time.monotonic() >= deadline:
                     raise
-        if self._controllers and not self.controller_manager.running:  # it gives up when it starts without a server
+        if self._controllers:  # anew: one that has lost its server several times waits up to half a minute
+            self.controller_manager.kill()
             self.controller_manager.start(self._controller_manager_command())
 
     def compact(self) -> None:
