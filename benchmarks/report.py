@@ -84,6 +84,8 @@ class Group:
 
     title: str
     rounds: dict[str, list[dict[str, float]]] = field(default_factory=dict)
+    against: tuple[str, str] | None = None
+    """A contender and a column: one more column shows how many times that each contender reaches."""
 
     @property
     def columns(self) -> list[str]:
@@ -100,13 +102,6 @@ class Group:
         pairs = zip(self.rounds.get(ours, ()), self.rounds.get(theirs, ()), strict=False)
         name = their_column or column
         return _quotients((our[column], their[name]) for our, their in pairs if column in our and name in their)
-
-
-def ratio_between(ours: tuple[Group, str], theirs: tuple[Group, str], column: str) -> Spread | None:
-    """Like `Group.ratio` for a (group, contender) of one group and one of another of the same run, round by round."""
-    (our_group, our_name), (their_group, their_name) = ours, theirs
-    pairs = zip(our_group.rounds.get(our_name, ()), their_group.rounds.get(their_name, ()), strict=False)
-    return _quotients((our[column], their[column]) for our, their in pairs)
 
 
 def _quotients(pairs: Iterable[tuple[float, float]]) -> Spread | None:
@@ -148,9 +143,20 @@ class Report:
         self.notes: list[str] = []
         self._began = time.monotonic()
 
-    def measure(self, title: str, runs: Mapping[str, Run], *, rounds: int | None = None) -> Group:
-        """Run the contenders turn by turn, `rounds` times, and keep their figures. Who goes first changes by round."""
-        group = Group(title)
+    def measure(
+        self,
+        title: str,
+        runs: Mapping[str, Run],
+        *,
+        rounds: int | None = None,
+        against: tuple[str, str] | None = None,
+    ) -> Group:
+        """Run the contenders turn by turn, `rounds` times, and keep their figures. Who goes first changes by round.
+
+        :param rounds: other than the report's
+        :param against: a contender and a column that the others are compared with in a column more
+        """
+        group = Group(title, against=against)
         self.groups.append(group)
         left = dict(runs)
         for turn in range(self.rounds if rounds is None else rounds):
@@ -202,10 +208,7 @@ class Report:
             "quick": self.quick,
             "seconds": round(time.monotonic() - self._began, 1),
             "facts": self.facts,
-            "groups": [
-                {"title": group.title, "columns": group.columns, "rows": _rows(group), "rounds": group.rounds}
-                for group in self.groups
-            ],
+            "groups": [_group(group) for group in self.groups],
             "goals": [asdict(goal) | {"reached": goal.reached} for goal in self.goals],
             "notes": self.notes,
         }
@@ -219,11 +222,16 @@ class Report:
             json_file.write_text(json.dumps(data, indent=1) + "\n")
 
 
-def _rows(group: Group) -> dict[str, dict[str, Any]]:
-    spreads = {name: {column: group.spread(name, column) for column in group.columns} for name in group.rounds}
-    return {
-        name: {column: asdict(one) for column, one in row.items() if one is not None} for name, row in spreads.items()
-    }
+def _group(group: Group) -> dict[str, Any]:
+    columns = group.columns
+    rows = {name: {column: group.spread(name, column) for column in columns} for name in group.rounds}
+    if group.against is not None and group.against[0] in group.rounds:
+        contender, column = group.against
+        columns = [*columns, f"times {contender}"]
+        for name, row in rows.items():
+            row[columns[-1]] = group.ratio(name, contender, column)
+    shown = {name: {column: one and asdict(one) for column, one in row.items()} for name, row in rows.items()}
+    return {"title": group.title, "columns": columns, "rows": shown, "rounds": group.rounds}
 
 
 def options(*, rounds: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -301,7 +309,7 @@ def cells(group: Mapping[str, Any]) -> list[list[str]]:
     columns = group["columns"]
     lines = [[group["title"], *columns]]
     for name, row in group["rows"].items():
-        lines.append([name, *(spread_text(row[column]) if column in row else "" for column in columns)])
+        lines.append([name, *(spread_text(row[column]) if row[column] else "" for column in columns)])
     return lines
 
 
