@@ -2,7 +2,8 @@
 
 The waits double from `base` to `cap` and every wait is drawn at random from the upper half of its step, so that many
 clients of a server that comes back do not all return at one moment. The figures are those of client-go's reflector
-(0.8 s, factor 2, 30 s, forgotten after two quiet minutes); other than there, the random part stays below the cap.
+(0.8 s, factor 2, 30 s, forgotten after two quiet minutes); other than there, the random part stays below the cap, and
+what works again for longer than the last wait ends the row, so that the next outage is met with short waits.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Backoff:
         self._random = random
         self._step = 0
         self._last: float | None = None
+        self._last_wait = 0.0
 
     @property
     def failures(self) -> int:
@@ -53,4 +55,14 @@ class Backoff:
         # The exponent is bounded because 2.0**1024 overflows; the cap is reached long before.
         high = min(2.0 * config.base * 2.0 ** min(self._step, 60), limit)
         self._step += 1
-        return high / 2.0 * (1.0 + self._random())
+        self._last_wait = high / 2.0 * (1.0 + self._random())
+        return self._last_wait
+
+    def worked(self, seconds: float) -> None:
+        """What had failed then worked for `seconds`: the row is over if that is longer than the last wait was.
+
+        Whatever fails after a while, again and again, is therefore asked for no more often than its waits grow past
+        that while allow.
+        """
+        if seconds > self._last_wait:
+            self._step = 0

@@ -27,8 +27,9 @@ class ProtocolConfig:
     `watch_list` False never streams the initial list. A watch asks for `watch_timeout` (drawn from the range) and is
     given `watch_grace` more; after bookmarks were seen, `min_silence` or three times the longest gap. A streamed list
     may be quiet for `initial_silence` and take `initial_total`. A stream shorter than `short_watch` that brought
-    nothing counts as a failure. A kind that was listed once and then is unknown for `gone_after` is taken as deleted;
-    until it comes (back) it is asked for at least every `not_found_cap`.
+    nothing counts as a failure. A kind that was listed once and then is unknown for `gone_after` is taken as deleted.
+    The waits of `backoff` end earlier where little is asked: at `not_found_cap` until a kind comes (back), at
+    `refused_cap` while nobody listens, at `resume_cap` before a watch that only goes on.
     """
 
     page_size: int = 500
@@ -42,6 +43,8 @@ class ProtocolConfig:
     short_watch: float = 1.0
     gone_after: float = 10.0
     not_found_cap: float = 5.0
+    refused_cap: float = 5.0
+    resume_cap: float = 10.0
     max_retry_after: float = 300.0
     backoff: BackoffConfig = field(default_factory=BackoffConfig)
 
@@ -254,8 +257,9 @@ class Protocol:
         asked = self._asked
         assert isinstance(asked, AskWatch)
         self._collecting = asked.send_initial_events
-        if not self._collecting:
-            self.failure = None  # overcome; a list only is when it is complete
+        # A list is overcome when it is complete, silence when something is heard: until then it may be silent again.
+        if not self._collecting and self.failure is not None and self.failure.kind is not FailureKind.SILENT:
+            self.failure = None
         self._synthetic = asked.resource_version in _SYNTHETIC_FROM and not asked.send_initial_events
         self._opened_at = self._last_sign = self._last_initial = now
         self._opened_version = self.version
@@ -268,6 +272,8 @@ class Protocol:
         self._longest_gap = max(self._longest_gap, now - self._last_sign)
         self._last_sign = now
         self._received += 1
+        if self.failure is not None and not self._collecting:
+            self.failure = None
         if type_ == "BOOKMARK":
             return self._bookmark(now, version, initial_events_end)
         known = type_ in ("ADDED", "MODIFIED", "DELETED")
@@ -332,13 +338,14 @@ class Protocol:
         self._ended(now, None)
 
     def _ended(self, now: float, failure: Failure | None) -> None:
-        opened = self._opened_at if self._opened_at is not None else now
+        lasted = self._lasted(now)
         self._opened_at = None
-        short = now - opened < self._config.short_watch
+        short = lasted < self._config.short_watch
         if self._collecting:
             self._initial_cut(now, short, failure)
             return
         if not short:
+            self._backoff.worked(lasted)
             self._short_watches = 0
             self.failure = failure
             return
@@ -349,6 +356,13 @@ class Protocol:
         self._short_watches += 1
         if self.version == self._opened_version or self._short_watches > 3:
             self._pause(now, failure or Failure(FailureKind.SHORT, "the watch ended almost at once"))
+
+    def _lasted(self, now: float) -> float:
+        """How long the stream has been a watch (and not the list that it may have begun with)."""
+        if self._opened_at is None:
+            return 0.0
+        listed = self._snapshot_at is not None and self._snapshot_at > self._opened_at and not self._collecting
+        return now - (self._snapshot_at if listed else self._opened_at)  # type: ignore[operator]
 
     def _initial_cut(self, now: float, short: bool, failure: Failure | None) -> None:
         self._collecting = False
@@ -423,6 +437,10 @@ class Protocol:
 
     def _watch_failed(self, now: float, failure: Failure, established: bool) -> None:
         kind = failure.kind
+        if established:
+            # Lists are dear: one that is soon of no use again must not be asked for at the pace of the first waits.
+            lasted = self._lasted(now)
+            self._backoff.worked(lasted if kind.is_passing else lasted - self._config.backoff.cap)
         if kind is FailureKind.EXPIRED:
             recent = self._snapshot_at is not None and now - self._snapshot_at < self._config.backoff.cap
             self._relist(now, failure, at_once=not recent)
@@ -431,8 +449,9 @@ class Protocol:
             self._relist(now, failure)
         elif kind is FailureKind.CONNECTION and established:
             self._ended(now, failure)
-        elif kind in (FailureKind.CONNECTION, FailureKind.REFUSED, FailureKind.THROTTLED, FailureKind.UNAVAILABLE):
-            self._pause(now, failure)  # the version is still good: no relist, which such a server could bear least
+        elif kind.is_passing:
+            # The version is still good: no relist, which such a server could bear least.
+            self._pause(now, failure, cap=self._config.resume_cap)
         else:
             self._relist(now, failure)
 
@@ -454,8 +473,11 @@ class Protocol:
                 self._forget = self.gone = True
         self._pause(now, failure)
 
-    def _pause(self, now: float, failure: Failure | None) -> None:
-        cap = self._config.not_found_cap if failure and failure.kind is FailureKind.NOT_FOUND else None
+    def _pause(self, now: float, failure: Failure | None, *, cap: float | None = None) -> None:
+        if failure is not None and failure.kind is FailureKind.NOT_FOUND:
+            cap = self._config.not_found_cap
+        elif failure is not None and failure.kind is FailureKind.REFUSED:
+            cap = self._config.refused_cap
         seconds = self._backoff.next(now, cap=cap)
         self._pause_for(now, failure, max(seconds, failure.retry_after or 0.0) if failure else seconds)
 

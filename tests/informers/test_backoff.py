@@ -27,6 +27,25 @@ def test_two_quiet_minutes_reset_the_wait():
     assert backoff.failures == 1
 
 
+@pytest.mark.parametrize(("worked", "next_wait"), [(0.0, 6.4), (3.2, 6.4), (3.3, 0.8), (60.0, 0.8)])
+def test_what_worked_for_longer_than_the_last_wait_ends_the_row(worked, next_wait):
+    backoff = Backoff(BackoffConfig(), random=lambda: 0.0)
+    assert [backoff.next(0) for _ in range(3)][-1] == 3.2
+    backoff.worked(worked)
+    assert backoff.next(0) == next_wait
+
+
+@pytest.mark.parametrize("lasts", [0.1, 1.0, 5.0, 20.0])
+def test_what_fails_again_and_again_after_a_while_is_asked_for_at_a_bounded_pace(lasts):
+    backoff, now, asked = Backoff(BackoffConfig(), random=lambda: 0.0), 0.0, 0
+    while now < 600.0:
+        now += lasts
+        backoff.worked(lasts)
+        now += backoff.next(now)
+        asked += 1
+    assert asked <= 600.0 / (lasts + min(lasts, 0.8))
+
+
 @pytest.mark.parametrize(("base", "cap"), [(0, 1), (-1, 1), (2, 1)])
 def test_a_backoff_without_sense_is_refused(base, cap):
     with pytest.raises(ValueError, match="base"):
