@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -43,6 +45,7 @@ __all__ = ["Call", "HttpStream", "RequestTrace", "Transport"]
 _log = logging.getLogger(__name__)
 _MAX_ATTEMPTS = 10
 _MIN_RETRY_WAIT = 0.1
+_LONGEST_RETRY_WAIT = 86_400.0  # a day: no wait is infinite, whatever a header says
 _CANCELLATION_POLL = 0.25
 
 
@@ -369,8 +372,7 @@ def _refusal(call: Call, response: Any, body: bytes, server: str) -> RequestErro
         error = unexpected_answer(status, response.headers.get("Location", ""), server)
         error.verb, error.resource, error.key, error.maybe_applied = call.verb, call.resource, call.key, call.is_write
         return error
-    header = response.headers.get("Retry-After", "")
-    retry_after = float(header) if header.isdecimal() else None
+    retry_after = _retry_after(response.headers.get("Retry-After", ""), time.time())
     refused = status < 500 or (status == 503 and retry_after is not None)
     return ApiError.from_status(
         _status_body(body, status, response.reason),
@@ -381,6 +383,19 @@ def _refusal(call: Call, response: Any, body: bytes, server: str) -> RequestErro
         resource=call.resource,
         key=call.key,
     )
+
+
+def _retry_after(header: str, now: float) -> float | None:
+    """Read a Retry-After header: seconds, or an HTTP date (RFC 9110, 10.2.3; `now` in epoch seconds). None: no wish."""
+    if header.isdecimal() and header.isascii():
+        return min(float(header), _LONGEST_RETRY_WAIT)
+    try:
+        moment = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    # A date is in GMT, though it may say so with "-0000", which Python reads as a time without a zone.
+    until = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+    return min(max(0.0, until - now), _LONGEST_RETRY_WAIT)
 
 
 def _status_body(body: bytes, status: int, phrase: str | None) -> Mapping[str, Any]:
