@@ -1,19 +1,46 @@
-"""Programs of ours on client-go, in the Go module `clientgo`: built when the first test asks for one."""
+"""Programs of ours on client-go, in the Go module `clientgo`, and what is played to them and to ourselves.
+
+A history of a work queue is a list of lines such as ``add_after a 5``: a step, its item, and a number of units of
+1/512 of a second, which is exact both in Go's nanoseconds and in a float of seconds. So answers are compared for
+equality, rates and durations too.
+"""
 
 from __future__ import annotations
 
+import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pysedna.testing.binaries import WITHOUT_GO
 from pysedna.testing.build import GoMissingError, find_go
+from workqueue import (
+    BucketRateLimiter,
+    ItemExponentialFailureRateLimiter,
+    ItemFastSlowRateLimiter,
+    MaxOfRateLimiter,
+    NotProcessing,
+    RateLimiter,
+    ShutDown,
+    Timeout,
+    WithMaxWaitRateLimiter,
+    WorkQueue,
+)
+from workqueue.core import Statistics
+from workqueue.metrics import QueueMetrics
+from workqueue.testing import FakeClock
 
 MODULE = Path(__file__).parent / "clientgo"
+UNITS_PER_SECOND = 512
+NANOSECONDS = 10**9 // UNITS_PER_SECOND
 
 Build = Callable[..., Path]
+Limiter = dict[str, Any]
+Answer = dict[str, Any]
+Play = Callable[[Iterable[tuple[Limiter, list[str]]]], list[list[Answer]]]
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +60,174 @@ def build_program(tmp_path_factory: pytest.TempPathFactory) -> Build:
         return path
 
     return build
+
+
+@pytest.fixture(scope="session")
+def play_there(build_program: Build) -> Play:
+    """Plays histories to client-go's typed rate limiting queue; gives the answers to the steps of each."""
+    program = build_program("test", "-c", package="./workqueue")
+
+    def play(histories: Iterable[tuple[Limiter, list[str]]]) -> list[list[Answer]]:
+        lines = [
+            json.dumps({"limiter": _limiter_there(limiter), "steps": [_step_there(step) for step in steps]})
+            for limiter, steps in histories
+        ]
+        command = [str(program), "-test.timeout=100s"]
+        done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+        *answers, verdict = done.stdout.splitlines()
+        assert verdict == "PASS"
+        assert len(answers) == len(lines)
+        return [json.loads(line) for line in answers]
+
+    return play
+
+
+@pytest.fixture(scope="session")
+def play_here() -> Play:
+    """Plays histories to `WorkQueue`; its answers have the same fields."""
+
+    def play(histories: Iterable[tuple[Limiter, list[str]]]) -> list[list[Answer]]:
+        answers = []
+        for limiter, steps in histories:
+            player = _Player(limiter)
+            answers.append([player.play(step) for step in steps])
+        return answers
+
+    return play
+
+
+@pytest.fixture(scope="session")
+def limiter_here() -> Callable[[Limiter, FakeClock], RateLimiter[str]]:
+    """Builds a rate limiter of ours from its description, whose durations are in units."""
+    return _limiter_here
+
+
+def _step_there(step: str) -> dict[str, Any]:
+    operation, item, units = _words(step)
+    return {"op": operation, "item": item, "for": units * NANOSECONDS}
+
+
+def _words(step: str) -> tuple[str, str, int]:
+    operation, *rest = step.split()
+    units = int(rest.pop()) if operation in ("add_after", "advance") else 0
+    return operation, rest[0] if rest else "", units
+
+
+def _limiter_there(limiter: Limiter) -> dict[str, Any]:
+    described = dict(limiter)
+    for duration in ("base", "fast", "slow", "max"):
+        if duration in limiter:
+            described[duration] = limiter[duration] * NANOSECONDS
+    described["of"] = [_limiter_there(one) for one in limiter.get("of", ())]
+    return described
+
+
+def _limiter_here(limiter: Limiter, clock: FakeClock) -> RateLimiter[str]:
+    seconds = {name: limiter[name] / UNITS_PER_SECOND for name in ("base", "fast", "slow", "max") if name in limiter}
+    inner = [_limiter_here(one, clock) for one in limiter.get("of", ())]
+    match limiter["kind"]:
+        case "exponential":
+            return ItemExponentialFailureRateLimiter(seconds["base"], seconds["max"], clock=clock)
+        case "fast slow":
+            return ItemFastSlowRateLimiter(seconds["fast"], seconds["slow"], limiter["attempts"], clock=clock)
+        case "bucket":
+            return BucketRateLimiter(limiter["qps"], limiter["burst"], clock=clock)
+        case "max wait":
+            return WithMaxWaitRateLimiter(inner[0], seconds["max"])
+        case "max of":
+            return MaxOfRateLimiter(*inner)
+    raise ValueError(f"no limiter of kind {limiter['kind']!r}")
+
+
+class _Durations:
+    """The metrics of one queue: what it reported since the last look."""
+
+    def __init__(self) -> None:
+        self._queued: list[float] = []
+        self._worked: list[float] = []
+
+    def queue(self, name: str, statistics: Callable[[], Statistics]) -> QueueMetrics:
+        return self
+
+    def observe_queue_duration(self, seconds: float) -> None:
+        self._queued.append(seconds)
+
+    def observe_work_duration(self, seconds: float) -> None:
+        self._worked.append(seconds)
+
+    def take(self) -> tuple[list[float], list[float]]:
+        taken = self._queued, self._worked
+        self._queued, self._worked = [], []
+        return taken
+
+
+class _Player:
+    """A queue with its clock and what it reports. A drain is asked again after each step instead of waited for."""
+
+    def __init__(self, limiter: Limiter) -> None:
+        self._clock = FakeClock()
+        self._durations = _Durations()
+        self._queue: WorkQueue[str] = WorkQueue(
+            "replay", rate_limiter=_limiter_here(limiter, self._clock), clock=self._clock, metrics=self._durations
+        )
+        self._drains = 0
+        self._drained = 0
+
+    def play(self, step: str) -> Answer:
+        operation, item, units = _words(step)
+        result = self._do(operation, item, units / UNITS_PER_SECOND)
+        if self._drains and self._queue.shut_down_with_drain(timeout=0):
+            self._drained, self._drains = self._drained + self._drains, 0
+        seen = self._queue.statistics()
+        queued, worked = self._durations.take()
+        return {
+            "result": result,
+            "len": len(self._queue),
+            "shutting_down": self._queue.shutting_down,
+            "drained": self._drained,
+            "requeues": self._queue.num_requeues(item),
+            "depth": seen.ready + seen.pending,
+            "adds": seen.adds,
+            "retries": seen.retries,
+            "queued": queued,
+            "worked": worked,
+            "unfinished": seen.unfinished_seconds,
+            "longest": seen.longest_processing,
+        }
+
+    def _do(self, operation: str, item: str, seconds: float) -> str:
+        match operation:
+            case "add":
+                self._queue.add(item)
+            case "add_after":
+                self._queue.add_after(item, seconds)
+            case "add_rate_limited":
+                self._queue.add_rate_limited(item)
+            case "forget":
+                self._queue.forget(item)
+            case "advance":
+                self._clock.advance(seconds)
+            case "shut_down":
+                self._queue.shut_down()
+                self._drained, self._drains = self._drained + self._drains, 0
+            case "shut_down_with_drain":
+                self._drains += 1
+            case "get" | "done":
+                return self._take_or_end(operation, item)
+            case _:
+                raise ValueError(f"no step {operation!r}")
+        return ""
+
+    def _take_or_end(self, operation: str, item: str) -> str:
+        try:
+            if operation == "get":
+                return self._queue.get(timeout=0)
+            self._queue.done(item)
+        except Timeout:
+            return "nothing"
+        except ShutDown:
+            return "shut down"
+        except NotProcessing:
+            return "not processing"
+        return ""
