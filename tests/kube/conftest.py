@@ -169,7 +169,10 @@ class _Player:
         self._clock = FakeClock()
         self._durations = _Durations()
         self._queue: WorkQueue[str] = WorkQueue(
-            "replay", rate_limiter=_limiter_here(limiter, self._clock), clock=self._clock, metrics=self._durations
+            "replay",
+            rate_limiter=None if limiter["kind"] == "default" else _limiter_here(limiter, self._clock),
+            clock=self._clock,
+            metrics=self._durations,
         )
         self._drains = 0
         self._drained = 0

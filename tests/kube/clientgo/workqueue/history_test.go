@@ -56,6 +56,8 @@ type limiter struct {
 
 func (l limiter) build() workqueue.TypedRateLimiter[string] {
 	switch l.Kind {
+	case "default":
+		return workqueue.DefaultTypedControllerRateLimiter[string]()
 	case "exponential":
 		return workqueue.NewTypedItemExponentialFailureRateLimiter[string](l.Base, l.Max)
 	case "fast slow":
