@@ -7,12 +7,13 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
+BENCH_ARGS ?=
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: help demo test test-fast lint typecheck kube test-kube kubectl clean
+.PHONY: help demo test test-fast lint typecheck kube test-kube bench kubectl clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F '\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -32,6 +33,12 @@ kube: $(INSTALLED)  ## build etcd, kube-apiserver and kube-controller-manager; n
 test-kube: $(INSTALLED) kubectl  ## run the tests on a real control plane; builds it, skips them where there is no Go
 	@$(BIN)/python -m pysedna.testing.build || test $$? -eq 3
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m kube $(PYTEST_ARGS)
+
+bench: $(INSTALLED)  ## measure queues, informers and watchers beside their peers, and write docs/benchmarks.md
+	@for script in benchmarks/bench_*.py; do \
+		name=$${script#benchmarks/bench_}; \
+		$(BIN)/python $$script --json build/benchmarks/$${name%.py}.json $(BENCH_ARGS) || exit 1; echo; done
+	@$(BIN)/python benchmarks/document.py build/benchmarks docs/benchmarks.md
 
 lint: $(INSTALLED)  ## ruff, its format, and the import contracts of setup.cfg
 	$(BIN)/ruff check .

@@ -7,24 +7,32 @@ Server, writer and watchers are processes of their own. Each write carries the m
 the delay of an event is that of the write and of its way to the watcher. Compare the rows of one run only.
 """
 
-import json
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import click
+import report
+from report import Figures, LeftOut, Report
 
 from informers import Client, Object, ObjectKey
 from pysedna.localcluster import LocalCluster
 from pysedna.testing import BinariesMissingError, ControlPlane
 
+Cluster = Callable[[], AbstractContextManager[str]]
+
 NAMESPACE = "bench-watchers"
 SENT = "bench.pysedna.io/sent"
+ABOUT = (
+    "Every watcher, on a thread and a connection of its own, must see every write once and in order. The milliseconds "
+    "are from sending a write to reading its event. Server, writer and watchers share the machine's cores."
+)
 _CONTEXT = multiprocessing.get_context("spawn")
 
 
@@ -50,8 +58,11 @@ def _serve(pipe: Connection) -> None:
 @contextmanager
 def real() -> Iterator[str]:
     """The kubeconfig of a real control plane."""
-    with ControlPlane() as plane:
-        yield plane.kubeconfig
+    try:
+        with ControlPlane() as plane:
+            yield plane.kubeconfig
+    except BinariesMissingError as error:
+        raise LeftOut(str(error)) from None
 
 
 def pod(number: int) -> dict[str, Any]:
@@ -116,29 +127,30 @@ def _sent(obj: Object) -> float:
     return float(obj.annotations[SENT])
 
 
-def measure(kubeconfig: str, *, pods: int, watchers: int, rate: float, seconds: float) -> dict[str, Any]:
-    """One row of the table. Raises AssertionError if a watcher missed an event or saw one out of order."""
-    fill(kubeconfig, pods)
-    reader, theirs = _CONTEXT.Pipe()
-    watching = _CONTEXT.Process(target=watch, args=(kubeconfig, watchers, int(rate * seconds), theirs))
-    watching.start()
-    reader.recv()
-    answers, theirs = _CONTEXT.Pipe()
-    writing = _CONTEXT.Process(target=write, args=(kubeconfig, pods, rate, seconds, theirs))
-    writing.start()
-    versions, took = answers.recv()
-    reader.send(time.monotonic() + 60)
-    seen = reader.recv()
-    writing.join()
-    watching.join()
+def measure(cluster: Cluster, *, pods: int, watchers: int, rate: float, seconds: float) -> Figures:
+    """One run on a cluster of its own. Raises AssertionError if a watcher missed an event or saw one out of order."""
+    with cluster() as kubeconfig:
+        fill(kubeconfig, pods)
+        reader, theirs = _CONTEXT.Pipe()
+        watching = _CONTEXT.Process(target=watch, args=(kubeconfig, watchers, int(rate * seconds), theirs))
+        watching.start()
+        reader.recv()
+        answers, theirs = _CONTEXT.Pipe()
+        writing = _CONTEXT.Process(target=write, args=(kubeconfig, pods, rate, seconds, theirs))
+        writing.start()
+        versions, took = answers.recv()
+        reader.send(time.monotonic() + 60)
+        seen = reader.recv()
+        writing.join()
+        watching.join()
     for mine in seen:
         assert [version for version, _ in mine] == versions, "a watcher missed an event, or saw one out of order"
     delays = sorted(delay for mine in seen for _, delay in mine)
     return {
-        "writes/s": round(len(versions) / took, 1),
+        "writes/s": len(versions) / took,
         "events": len(delays),
-        "p50 ms": round(1000 * delays[len(delays) // 2], 2),
-        "p99 ms": round(1000 * delays[len(delays) * 99 // 100], 2),
+        "p50 ms": 1000 * delays[len(delays) // 2],
+        "p99 ms": 1000 * delays[len(delays) * 99 // 100],
     }
 
 
@@ -147,24 +159,24 @@ def measure(kubeconfig: str, *, pods: int, watchers: int, rate: float, seconds: 
 @click.option("--watchers", default=20, show_default=True)
 @click.option("--rate", default=200.0, show_default=True, help="Writes a second.")
 @click.option("--seconds", default=10.0, show_default=True)
-@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the figures here too.")
-def main(pods: int, watchers: int, rate: float, seconds: float, json_file: Path | None) -> None:
-    """Measure every cluster that can be had, and print a table."""
-    clusters: dict[str, Callable[[], Any]] = {"embedded": embedded, "kube-apiserver": real}
-    rows: dict[str, dict[str, Any]] = {}
-    for name, cluster in clusters.items():
-        try:
-            with cluster() as kubeconfig:
-                rows[name] = measure(kubeconfig, pods=pods, watchers=watchers, rate=rate, seconds=seconds)
-        except BinariesMissingError as error:
-            click.echo(f"{name}: left out: {error}", err=True)
-    click.echo(f"{pods} pods, {watchers} watchers, {rate:g} writes/s asked for, {seconds:g} s")
-    columns = next(iter(rows.values())).keys()
-    click.echo(f"{'':16}" + "".join(f"{column:>12}" for column in columns))
-    for name, row in rows.items():
-        click.echo(f"{name:16}" + "".join(f"{row[column]:>12}" for column in columns))
-    if json_file is not None:
-        json_file.write_text(json.dumps(rows, indent=2) + "\n")
+@report.options(rounds=1)
+def main(
+    pods: int, watchers: int, rate: float, seconds: float, quick: bool, rounds: int, json_file: Path | None
+) -> None:
+    """Measure every cluster that can be had, and print a table. --quick asks little, of the embedded one only."""
+    clusters: dict[str, Cluster] = {"embedded": embedded, "kube-apiserver": real}
+    if quick:
+        pods, watchers, rate, seconds = 20, 2, 50.0, 0.4
+        del clusters["kube-apiserver"]
+    result = Report("watchers", "Watchers", script=__file__, rounds=rounds, quick=quick, about=ABOUT)
+    result.measure(
+        f"{pods:,} pods, {watchers} watchers, {rate:g} writes/s asked for, {seconds:g} s",
+        {
+            name: partial(measure, cluster, pods=pods, watchers=watchers, rate=rate, seconds=seconds)
+            for name, cluster in clusters.items()
+        },
+    )
+    result.finish(json_file)
 
 
 if __name__ == "__main__":

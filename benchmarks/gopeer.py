@@ -26,18 +26,19 @@ def build(command: str) -> Path:
     """Build a command of the module and give its path. Blocks; the first time for a minute or two.
 
     :raises LeftOut: there is no Go here, or what the module needs cannot be fetched
+    :raises subprocess.CalledProcessError: it does not compile
     """
     try:
         go = find_go()
     except GoMissingError:
         raise LeftOut("there is no Go on this machine") from None
+    # Fetches what is not there yet, so that the two reasons to fail can be told apart.
+    fetched = subprocess.run([go, "list", "-deps", f"./{command}"], cwd=MODULE, capture_output=True, text=True)
+    if fetched.returncode:
+        raise LeftOut(f"Go cannot get what it needs: {fetched.stderr.strip().splitlines()[-1]}")
     BUILT.mkdir(parents=True, exist_ok=True)
     program = BUILT / command
-    built = subprocess.run(
-        [go, "build", "-trimpath", "-o", str(program), f"./{command}"], cwd=MODULE, capture_output=True, text=True
-    )
-    if built.returncode:
-        raise LeftOut(f"go build ./{command} failed: {built.stderr.strip().splitlines()[-1]}")
+    subprocess.run([go, "build", "-trimpath", "-o", str(program), f"./{command}"], cwd=MODULE, check=True)
     return program
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 import platform
 import statistics
@@ -289,11 +290,12 @@ def _cpu_model() -> str:
 
 
 def number(value: float) -> str:
-    """Three significant digits, or all digits before the point with their thousands apart."""
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    digits = f"{value:.3g}"
-    return f"{value:.0f}" if "e" in digits and abs(value) >= 1 else digits
+    """Three significant digits: more would be noise."""
+    if not value or not math.isfinite(value):
+        return f"{value:g}"
+    digits = 2 - math.floor(math.log10(abs(value)))
+    rounded = round(value, digits)
+    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:.3g}"
 
 
 def spread_text(spread: Mapping[str, float] | None) -> str:
@@ -316,7 +318,7 @@ def cells(group: Mapping[str, Any]) -> list[list[str]]:
 def goal_cells(goal: Mapping[str, Any]) -> list[str]:
     """A goal of the JSON file as a line of a table: what, ratio, limit, verdict."""
     verdict = {True: "yes", False: "NO", None: "not measured"}[goal["reached"]]
-    return [goal["text"], spread_text(goal["value"]), f"{goal['sense']} {number(goal['limit'])}", verdict]
+    return [goal["text"], spread_text(goal["value"]), f"{goal['sense']} {goal['limit']:,g}", verdict]
 
 
 GOAL_HEADING = ["goal", "measured", "should be", "reached"]
