@@ -6,17 +6,18 @@ and a test can walk it step by step. `now` must never go backwards from call to 
 One item has at most one queued form, of three: *ready*, *waiting* (due later) or *pending* (due, but in process, so
 that it is handed out again after `done`). Apart from that it may be in process.
 
-Ready entries stand in one deque per priority and, in the order in which they became ready, in one more that ageing
-looks at. Entries that left out of turn stay behind as dead slots and are skipped; they are swept as soon as they would
-outnumber the live ones, so the cost of an operation stays constant on average and memory follows what is queued.
+Ready entries stand in the order in which they became ready, which is also what ageing looks at. While all of them are
+of one priority that is the order of the queue as well. Once a second priority appears, and until nothing is ready any
+more, they also stand in one class per priority. So a queue without priorities does not pay for them, and whoever uses
+them pays at most once per entry for the change.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from bisect import insort
-from collections import deque
+from bisect import bisect_left, insort
+from collections import OrderedDict
 from dataclasses import dataclass
 from operator import index
 from typing import Generic, TypeVar
@@ -65,19 +66,26 @@ class Statistics:
 
 
 class Entry(Generic[T]):
-    """One stay of an item in the queue: from becoming ready to being done."""
+    """One stay of an item in the queue: from being asked for to being done.
 
-    __slots__ = ("item", "live", "priority", "queued_at", "ready_at", "rerun_at", "rerun_priority", "started_at")
+    It has no `__init__`: calling one costs as much as all the rest of `QueueState.add`, so that sets the attributes.
+    """
 
-    def __init__(self, item: T, priority: int, ready_at: float, queued_at: float) -> None:
-        self.item = item
-        self.live = True  # in the ready set; False once handed out or cancelled
-        self.priority = priority
-        self.ready_at = ready_at
-        self.queued_at = queued_at  # earlier than ready_at for a re-run: when it was asked for
-        self.started_at = ready_at
-        self.rerun_priority: int | None = None  # not None: a re-run is pending
-        self.rerun_at = ready_at
+    __slots__ = ("item", "priority", "queued_at", "ready_at", "started_at")
+
+    item: T
+    priority: int
+    queued_at: float  # when it was asked for or, if that is later, due
+    ready_at: float  # later than that for a re-run: when the run before it was done
+    started_at: float  # only of an entry in process
+
+
+def _entry(item: T, priority: int, at: float) -> Entry[T]:
+    entry: Entry[T] = Entry()
+    entry.item = item
+    entry.priority = priority
+    entry.queued_at = entry.ready_at = at
+    return entry
 
 
 class _Wait(Generic[T]):
@@ -103,21 +111,20 @@ class QueueState(Generic[T]):
             raise ValueError(f"max_priority_age must be at least 0 or None, not {max_priority_age!r}")
         self._name = name
         self._max_age = math.inf if max_priority_age is None else max_priority_age
-        self._ready: dict[T, Entry[T]] = {}
+        self._ready: OrderedDict[T, Entry[T]] = OrderedDict()  # in the order in which they became ready
         self._processing: dict[T, Entry[T]] = {}
+        self._pending: dict[T, Entry[T]] = {}  # the re-runs of what is in process
         self._waiting: dict[T, _Wait[T]] = {}
         self._heap: list[tuple[float, int, _Wait[T]]] = []
-        # The deques of ready entries; `_priorities` is ascending. Only the top one may be empty.
-        self._top_priority = 0
-        self._top: deque[Entry[T]] = deque()
-        self._classes: dict[int, deque[Entry[T]]] = {0: self._top}
-        self._priorities: list[int] = [0]
-        self._dead_slots = 0  # in the deques of the classes
-        self._by_age: deque[Entry[T]] = deque()
-        self._since_aged = 0
+        # Either there are no classes, and all that is ready has this priority ...
+        self._only_priority = 0
+        # ... or each ready entry is in its class too. None is empty; `_priorities` has theirs, ascending.
+        self._classes: dict[int, OrderedDict[T, Entry[T]]] = {}
+        self._priorities: list[int] = []
         self._order = 0
         self.shutting_down = False
-        self._adds = self._retries = self._gets = self._aged = self._cancelled = self._dropped = self._pending = 0
+        self._adds = self._retries = self._gets = self._aged = self._cancelled = self._dropped = 0
+        self._gets_when_aged = 0  # how many hand-outs there had been after the last that ageing chose
 
     # -- adding ------------------------------------------------------------------------------------------------------
 
@@ -132,7 +139,8 @@ class QueueState(Generic[T]):
             self._promote(now)
         entry = self._ready.get(item)
         if entry is not None:
-            self._raise_ready(entry, priority or 0)
+            if (priority or 0) > entry.priority:
+                self._raise_ready(entry, priority or 0)
             return False
         running = self._processing.get(item)
         if running is not None:
@@ -141,11 +149,14 @@ class QueueState(Generic[T]):
         if priority is None:
             priority = 0
         if self._waiting:
-            wait = self._waiting.get(item)
-            if wait is not None:
-                self._drop_wait(wait)
-                priority = max(priority, wait.priority)
-        self._make_ready(Entry(item, priority, now, now))
+            priority = self._stop_waiting(item, priority)
+        self._adds += 1
+        self._ready[item] = entry = Entry()
+        entry.item = item
+        entry.priority = priority
+        entry.queued_at = entry.ready_at = now
+        if priority != self._only_priority or self._classes:
+            self._classify(entry)
         return True
 
     def add_after(self, item: T, delay: float, priority: int | None, now: float) -> bool:
@@ -160,15 +171,17 @@ class QueueState(Generic[T]):
         self._retries += 1
         if delay <= 0:
             return self.add(item, priority, now)
-        self._promote(now)
+        if self._heap:
+            self._promote(now)
         entry = self._ready.get(item)
         if entry is not None:
-            self._raise_ready(entry, priority or 0)
+            if (priority or 0) > entry.priority:
+                self._raise_ready(entry, priority or 0)
             return False
         running = self._processing.get(item)
         if priority is None:
             priority = 0 if running is None else running.priority
-        if running is not None and running.rerun_priority is not None:
+        if running is not None and item in self._pending:
             self._add_rerun(running, priority, now)
             return False
         return self._wait_until(item, now + delay, priority)
@@ -191,53 +204,63 @@ class QueueState(Generic[T]):
 
     def _add_rerun(self, running: Entry[T], priority: int, now: float) -> None:
         """`running` is asked for again: it will be handed out once more after `done`, whatever was asked for before."""
-        if self._waiting:
-            wait = self._waiting.get(running.item)
-            if wait is not None:
-                self._drop_wait(wait)
-                priority = max(priority, wait.priority)
-        if running.rerun_priority is None:
-            running.rerun_priority, running.rerun_at = priority, now
-            self._pending += 1
+        priority = self._stop_waiting(running.item, priority)
+        rerun = self._pending.get(running.item)
+        if rerun is None:
             self._adds += 1
-        elif priority > running.rerun_priority:
-            running.rerun_priority = priority
+            self._pending[running.item] = _entry(running.item, priority, now)
+        elif priority > rerun.priority:
+            rerun.priority = priority
+
+    def _stop_waiting(self, item: T, priority: int) -> int:
+        """The item need not wait any more, if it did. Gives the higher of `priority` and what it waited with."""
+        wait = self._waiting.get(item)
+        if wait is None:
+            return priority
+        self._drop_wait(wait)
+        return max(priority, wait.priority)
 
     def _make_ready(self, entry: Entry[T]) -> None:
-        self._adds += 1
         self._ready[entry.item] = entry
-        self._by_age.append(entry)
-        if entry.priority == self._top_priority:
-            self._top.append(entry)
-        else:
-            self._class(entry.priority).append(entry)
+        if entry.priority != self._only_priority or self._classes:
+            self._classify(entry)
+
+    # -- priorities --------------------------------------------------------------------------------------------------
+
+    def _classify(self, entry: Entry[T]) -> None:
+        """Put a ready entry, the latest, at the end of its class, if there are classes or must be from now on."""
+        if not self._classes:
+            if len(self._ready) == 1:
+                self._only_priority = entry.priority
+                return
+            others = self._ready.copy()
+            others.popitem()
+            self._classes[self._only_priority] = others
+            self._priorities.append(self._only_priority)
+        self._enter_class(entry)
 
     def _raise_ready(self, entry: Entry[T], priority: int) -> None:
         """A higher priority puts a ready entry at the end of its new class; its age is not touched."""
-        if priority <= entry.priority:
-            return
-        entry.priority = priority  # which makes the slot in the old class a dead one
-        self._dead_slots += 1
-        self._class(priority).append(entry)
-        self._sweep_classes()
+        if not self._classes:
+            self._classes[entry.priority] = self._ready.copy()
+            self._priorities.append(entry.priority)
+        self._leave_class(entry)
+        entry.priority = priority
+        self._enter_class(entry)
 
-    def _class(self, priority: int) -> deque[Entry[T]]:
-        found = self._classes.get(priority)
-        if found is not None:
-            return found
-        if self._top:
-            new: deque[Entry[T]] = deque()
-        else:  # an emptied class makes room, so that empty ones cannot pile up
-            new = self._classes.pop(self._top_priority)
-            self._priorities.pop()
-        self._classes[priority] = new
-        insort(self._priorities, priority)
-        self._set_top()
-        return new
+    def _enter_class(self, entry: Entry[T]) -> None:
+        found = self._classes.get(entry.priority)
+        if found is None:
+            found = self._classes[entry.priority] = OrderedDict()
+            insort(self._priorities, entry.priority)
+        found[entry.item] = entry
 
-    def _set_top(self) -> None:
-        self._top_priority = self._priorities[-1]
-        self._top = self._classes[self._top_priority]
+    def _leave_class(self, entry: Entry[T]) -> None:
+        left = self._classes[entry.priority]
+        del left[entry.item]
+        if not left:
+            del self._classes[entry.priority]
+            del self._priorities[bisect_left(self._priorities, entry.priority)]
 
     # -- the passing of time -----------------------------------------------------------------------------------------
 
@@ -266,7 +289,8 @@ class QueueState(Generic[T]):
             del self._waiting[wait.item]
             running = self._processing.get(wait.item)
             if running is None:
-                self._make_ready(Entry(wait.item, wait.priority, due, due))
+                self._adds += 1
+                self._make_ready(_entry(wait.item, wait.priority, due))
             else:
                 self._add_rerun(running, wait.priority, due)
         # What left may have been most of the live ones.
@@ -278,48 +302,26 @@ class QueueState(Generic[T]):
         """Hand out the next item, which is in process from then on; None if nothing is ready."""
         if self._heap:
             self._promote(now)
-        ready = self._ready
-        if not ready:
+        if not self._ready:
             return None
-        by_age = self._by_age
-        while not by_age[0].live:
-            by_age.popleft()
-        oldest = by_age[0]
-        entry = self._head()
-        if entry is not oldest and self._since_aged >= AGEING_INTERVAL - 1 and now - oldest.ready_at > self._max_age:
-            entry = oldest
-            self._since_aged = 0
-            self._aged += 1
-            self._dead_slots += 1
-        else:
-            self._top.popleft()
-            self._since_aged += 1
-        item = entry.item
-        del ready[item]
-        entry.live = False
+        entry = self._choose(now) if self._classes else self._ready.popitem(False)[1]
         entry.started_at = now
-        self._processing[item] = entry
+        self._processing[entry.item] = entry
         self._gets += 1
-        if entry is oldest:
-            by_age.popleft()
-        if self._dead_slots or len(by_age) != len(ready):
-            self._sweep_classes()
-            self._sweep_ages()
         return entry
 
-    def _head(self) -> Entry[T]:
-        """The first live entry of the highest priority; there must be one."""
-        while True:
-            top, priority = self._top, self._top_priority
-            while top:
-                entry = top[0]
-                if entry.live and entry.priority == priority:
-                    return entry
-                top.popleft()
-                self._dead_slots -= 1
-            del self._classes[priority]
-            self._priorities.pop()
-            self._set_top()
+    def _choose(self, now: float) -> Entry[T]:
+        """Take out the first entry of the highest priority or, if its turn has come, the longest-ready one."""
+        entry = next(iter(self._classes[self._priorities[-1]].values()))
+        if self._gets - self._gets_when_aged >= AGEING_INTERVAL - 1:
+            oldest = next(iter(self._ready.values()))
+            if oldest is not entry and now - oldest.ready_at > self._max_age:
+                entry = oldest
+                self._aged += 1
+                self._gets_when_aged = self._gets + 1
+        del self._ready[entry.item]
+        self._leave_class(entry)
+        return entry
 
     def done(self, item: T, now: float) -> tuple[Entry[T], bool]:
         """End the processing of `item`. Gives its entry, and True if its pending re-run is ready now."""
@@ -328,26 +330,22 @@ class QueueState(Generic[T]):
         entry = self._processing.pop(item, None)
         if entry is None:
             raise NotProcessing(item, self._name)
-        if entry.rerun_priority is None:
+        rerun = self._pending.pop(item, None) if self._pending else None
+        if rerun is None:
             return entry, False
-        self._pending -= 1
-        self._adds -= 1  # it was counted when it was asked for
-        self._make_ready(Entry(entry.item, entry.rerun_priority, now, entry.rerun_at))
+        rerun.ready_at = now
+        self._make_ready(rerun)
         return entry, True
 
     def cancel(self, item: T) -> bool:
         """Drop the queued form of `item` (ready, waiting or pending). True if there was one."""
-        running = self._processing.get(item)
         if (entry := self._ready.pop(item, None)) is not None:
-            entry.live = False
-            self._dead_slots += 1
-            self._sweep_classes()
-            self._sweep_ages()
+            if self._classes:
+                self._leave_class(entry)
         elif (wait := self._waiting.get(item)) is not None:
             self._drop_wait(wait)
-        elif running is not None and running.rerun_priority is not None:
-            running.rerun_priority = None
-            self._pending -= 1
+        elif self._pending.pop(item, None) is not None:
+            pass
         else:
             return False
         self._cancelled += 1
@@ -385,22 +383,20 @@ class QueueState(Generic[T]):
 
     def statistics(self, now: float) -> Statistics:
         """Promote what is due, then count."""
-        if self.promote(now):
-            while not self._by_age[0].live:
-                self._by_age.popleft()
+        self.promote(now)
         running = [now - entry.started_at for entry in self._processing.values()]
         return Statistics(
             ready=len(self._ready),
             waiting=len(self._waiting),
             processing=len(self._processing),
-            pending=self._pending,
+            pending=len(self._pending),
             adds=self._adds,
             retries=self._retries,
             gets=self._gets,
             aged=self._aged,
             cancelled=self._cancelled,
             dropped=self._dropped,
-            oldest_age=now - self._by_age[0].ready_at if self._ready else 0.0,
+            oldest_age=now - next(iter(self._ready.values())).ready_at if self._ready else 0.0,
             unfinished_seconds=sum(running),
             longest_processing=max(running, default=0.0),
             shutting_down=self.shutting_down,
@@ -410,11 +406,9 @@ class QueueState(Generic[T]):
 
     def slots(self) -> dict[str, tuple[int, int]]:
         """For each internal order the number of slots held and of live entries among them: for tests and debugging."""
-        held = sum(len(one) for one in self._classes.values())
         return {
             "waiting": (len(self._heap), len(self._waiting)),
-            "priority": (held, len(self._ready)),
-            "age": (len(self._by_age), len(self._ready)),
+            "priority": (sum(len(one) for one in self._classes.values()) or len(self._ready), len(self._ready)),
         }
 
     def _drop_wait(self, wait: _Wait[T]) -> None:
@@ -426,20 +420,3 @@ class QueueState(Generic[T]):
         if len(self._heap) > 2 * len(self._waiting):
             self._heap = [(wait.due, wait.order, wait) for wait in self._waiting.values()]
             heapq.heapify(self._heap)
-
-    def _sweep_classes(self) -> None:
-        if self._dead_slots <= len(self._ready):
-            return
-        for priority, entries in list(self._classes.items()):
-            live = [entry for entry in entries if entry.live and entry.priority == priority]
-            entries.clear()
-            entries.extend(live)
-            if not live and len(self._classes) > 1:
-                del self._classes[priority]
-        self._priorities = sorted(self._classes)
-        self._dead_slots = 0
-        self._set_top()
-
-    def _sweep_ages(self) -> None:
-        if len(self._by_age) > 2 * len(self._ready):
-            self._by_age = deque(entry for entry in self._by_age if entry.live)
