@@ -1,10 +1,12 @@
 """Work queues for controllers: deduplicating, delaying, rate limiting and prioritised. Needs the standard library only.
 
-`WorkQueue` is what controllers use; `workqueue.core` holds its rules as a pure state machine, `workqueue.testing` a
-fake clock. `workqueue.metrics` reports to Prometheus if asked to.
+`WorkQueue` is what controllers use, `AsyncWorkQueue` the same for asyncio; `workqueue.core` holds the rules of both as
+a pure state machine, `workqueue.testing` a fake clock. `workqueue.metrics` reports to Prometheus if asked to.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from workqueue.clock import Clock, MonotonicClock
 from workqueue.core import Statistics
@@ -23,7 +25,11 @@ from workqueue.rate_limiters import (
     default_item_based_rate_limiter,
 )
 
+if TYPE_CHECKING:
+    from workqueue.aio import AsyncWorkQueue
+
 __all__ = [
+    "AsyncWorkQueue",
     "BucketRateLimiter",
     "Clock",
     "ItemExponentialFailureRateLimiter",
@@ -44,3 +50,12 @@ __all__ = [
     "default_item_based_rate_limiter",
     "parallelize",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import `AsyncWorkQueue` when it is first asked for: most users never need asyncio, and it is slow to import."""
+    if name == "AsyncWorkQueue":
+        from workqueue.aio import AsyncWorkQueue
+
+        return AsyncWorkQueue
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -61,8 +61,10 @@ class MonotonicClock:
         """See `Clock.wait_async`."""
         import asyncio  # here, because most users of a queue never need asyncio, and it is slow to import
 
+        if timeout is None:
+            return await event.wait()
         try:
-            async with asyncio.timeout(None if timeout is None else checked_timeout(timeout)):
+            async with asyncio.timeout(checked_timeout(timeout)):
                 return await event.wait()
         except TimeoutError:
             return event.is_set()
