@@ -1,9 +1,9 @@
 """From the bytes of an answer to objects: single ones, pages of a list, events of a watch.
 
-One pass over the bytes: a page is split by msgspec into the undecoded members of each item, and only the metadata is
-read further, for what identifies the object. What cannot be understood does not stop what can: an item that is no
-object is left out of the list, logged and named in `ObjectList.unreadable`; such an event becomes a `Malformed`.
-An `ObjectDecoder` belongs to one resource of one client; it is stateless but for the member cache, and thread-safe.
+One pass over the bytes: `informers.shape` takes pages and events apart whose objects have the members that were seen
+before. The others are split into whatever they have, which is slower and teaches the shape. What cannot be understood
+does not stop what can: an item that is no object is left out of the list, logged and named in `ObjectList.unreadable`;
+such an event becomes a `Malformed`. An `ObjectDecoder` belongs to one resource of one client, and is thread-safe.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from informers import nesting
 from informers.errors import ApiError, MalformedResponseError
 from informers.key import ObjectKey
 from informers.object import MemberCache, Object, ObjectSource, build
+from informers.shape import COMMON, ListMeta, maker
 from informers.source import ObjectList, WatchEvent
 
 __all__ = ["Malformed", "ObjectDecoder"]
@@ -36,20 +37,14 @@ class Malformed:
     event_type: str
 
 
-class _ListMeta(msgspec.Struct, gc=False):
-    resourceVersion: str | None = None  # noqa: N815 - the fields' names in the API
-    continue_: str | None = msgspec.field(name="continue", default=None)
-    remainingItemCount: int | None = None  # noqa: N815
-
-
 class _Page(msgspec.Struct, gc=False):
     items: list[_Members] | None
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
 
 class _LoosePage(msgspec.Struct, gc=False):
     items: list[msgspec.Raw] | None
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -93,6 +88,8 @@ class ObjectDecoder:
         self.source = ObjectSource(api_version, kind, cache)
         self._managed_fields = managed_fields
         self._partial = partial
+        self._make = maker(self.source, managed_fields=managed_fields, drop_kind=partial)
+        self._shape = COMMON  # replaced as a whole, so that threads see one or the other
 
     def object(self, body: bytes) -> Object:
         """Decode the answer to a request for one object. Raises MalformedResponseError."""
@@ -104,22 +101,38 @@ class ObjectDecoder:
     def page(self, body: bytes) -> ObjectList:
         """Decode the answer to a list. Raises MalformedResponseError if it is no list as a whole."""
         try:
+            page = self._shape.page(body)
+            make = self._make
+            items = [make(item) for item in page.items or () if item.metadata.name]
+        except _BROKEN:
+            return self._uneven_page(body)
+        unreadable: list[ObjectKey | None] = []
+        for _ in range(len(page.items or ()) - len(items)):
+            unreadable.append(self._unreadable(None, KeyError("name")))
+        return _listed(page.metadata, items, unreadable, len(body))
+
+    def _uneven_page(self, body: bytes) -> ObjectList:
+        """Decode a list of objects that have other members than those before, or that are broken."""
+        try:
             page = _decode_page(body)
         except _BROKEN:
             return self._loose_page(body)
         items: list[Object] = []
         unreadable: list[ObjectKey | None] = []
-        add, source, managed_fields, partial = items.append, self.source, self._managed_fields, self._partial
+        seen: set[str] = set()
         for members in page.items or ():
             try:
-                obj = build(members, source, managed_fields=managed_fields, drop_kind=partial)
+                names = [*members]
+                obj = self._build(members)
             except (*_BROKEN, KeyError) as error:
                 unreadable.append(self._unreadable(_readable_key(members.get("metadata")), error))
                 continue
             if obj.key.name:
-                add(obj)
+                seen.update(names)
+                items.append(obj)
             else:
                 unreadable.append(self._unreadable(None, KeyError("name")))
+        self._shape = self._shape.with_members(seen)
         return _listed(page.metadata, items, unreadable, len(body))
 
     def _loose_page(self, body: bytes) -> ObjectList:
@@ -149,14 +162,29 @@ class ObjectDecoder:
     def event(self, line: bytes | bytearray | memoryview) -> WatchEvent | Malformed:
         """Decode one line of a watch. Raises the ApiError of an ERROR event; what is no event comes as `Malformed`."""
         try:
+            event = self._shape.event(line)
+        except _BROKEN:
+            return self._uneven_event(line)
+        kind = event.type
+        if kind == "ERROR":
+            raise _event_error(line)
+        if not event.object.metadata.name and kind != "BOOKMARK":
+            return Malformed(None, "it has no name", kind)
+        return WatchEvent(kind, self._make(event.object))
+
+    def _uneven_event(self, line: bytes | bytearray | memoryview) -> WatchEvent | Malformed:
+        """Decode an event whose object has other members than those before, or that is broken."""
+        try:
             event = _decode_event(line)
             if event.type == "ERROR":
                 raise _event_error(line)
+            names = [*event.object]
             obj = self._build(event.object)
         except (*_BROKEN, KeyError) as error:
             return _malformed_event(line, error)
         if not obj.key.name and event.type != "BOOKMARK":
             return Malformed(None, "it has no name", event.type)
+        self._shape = self._shape.with_members(names)
         return WatchEvent(event.type, obj)
 
     def _build(self, members: _Members) -> Object:
@@ -168,7 +196,7 @@ def _split_page(body: bytes) -> _LoosePage:
         return _decode_loose_page(body)
     except RecursionError:
         parts = nesting.members(body)
-        meta = msgspec.json.decode(parts.get("metadata", b"{}"), type=_ListMeta)
+        meta = msgspec.json.decode(parts.get("metadata", b"{}"), type=ListMeta)
         return _LoosePage([msgspec.Raw(item) for item in nesting.elements(parts["items"])], meta)
 
 
@@ -187,7 +215,7 @@ def _split_members(raw: msgspec.Raw) -> _Members:
         return {name: msgspec.Raw(value) for name, value in nesting.members(bytes(raw)).items()}
 
 
-def _listed(meta: _ListMeta, items: list[Object], unreadable: list[ObjectKey | None], size: int) -> ObjectList:
+def _listed(meta: ListMeta, items: list[Object], unreadable: list[ObjectKey | None], size: int) -> ObjectList:
     version, token = meta.resourceVersion or "", meta.continue_ or ""
     return ObjectList(items, version, token, meta.remainingItemCount, unreadable, size)
 
