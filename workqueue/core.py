@@ -337,8 +337,10 @@ class QueueState(Generic[T]):
         self._make_ready(rerun)
         return entry, True
 
-    def cancel(self, item: T) -> bool:
+    def cancel(self, item: T, now: float) -> bool:
         """Drop the queued form of `item` (ready, waiting or pending). True if there was one."""
+        if self._heap:
+            self._promote(now)  # first, for what is due by now has become ready, and counts as added
         if (entry := self._ready.pop(item, None)) is not None:
             if self._classes:
                 self._leave_class(entry)

@@ -105,7 +105,7 @@ class QueueShell(Generic[T]):
         It does not touch a run in process, nor what the rate limiter remembers.
         """
         with self._lock:
-            found = self._core.cancel(item)
+            found = self._core.cancel(item, self._now())
             self._tell_drainers()
             return found
 

@@ -305,8 +305,8 @@ def test_cancel_drops_a_ready_entry() -> None:
     core = state()
     core.add("a", None, 0)
     core.add("b", None, 0)
-    assert core.cancel("a")
-    assert not core.cancel("a")
+    assert core.cancel("a", 0)
+    assert not core.cancel("a", 0)
     assert drain(core) == ["b"]
     core.add("a", None, 0)
     assert drain(core) == ["a"]
@@ -315,19 +315,26 @@ def test_cancel_drops_a_ready_entry() -> None:
 def test_cancel_drops_a_waiting_entry() -> None:
     core = state()
     core.add_after("a", 5, None, 0)
-    assert core.cancel("a")
-    assert not core.cancel("a")
+    assert core.cancel("a", 0)
+    assert not core.cancel("a", 0)
     assert core.next_due() == math.inf
     assert drain(core, 10) == []
+
+
+def test_what_is_due_counts_as_added_although_it_is_cancelled_before_anybody_looks() -> None:
+    core = state()
+    core.add_after("a", 5, None, 0)
+    assert core.cancel("a", 5)
+    assert core.statistics(5).adds == 1
 
 
 def test_cancel_drops_a_pending_rerun_but_not_the_run() -> None:
     core = state()
     core.add("a", None, 0)
     take(core)
-    assert not core.cancel("a")
+    assert not core.cancel("a", 0)
     core.add("a", None, 0)
-    assert core.cancel("a")
+    assert core.cancel("a", 0)
     assert core.statistics(0).pending == 0
     assert not core.done("a", 0)[1]
     assert drain(core) == []
@@ -338,7 +345,7 @@ def test_cancel_drops_what_waits_for_an_item_in_process() -> None:
     core.add("a", None, 0)
     take(core)
     core.add_after("a", 1, None, 0)
-    assert core.cancel("a")
+    assert core.cancel("a", 0)
     core.done("a", 5)
     assert drain(core, 5) == []
 
@@ -413,8 +420,8 @@ def test_cancelled_entries_never_outnumber_the_live_ones() -> None:
         core.add_after(f"w{index}", index + 1, None, 0)
         core.add(f"r{index}", index % 3, 0)
     for index in range(100):
-        core.cancel(f"w{index}")
-        core.cancel(f"r{index}")
+        core.cancel(f"w{index}", 0)
+        core.cancel(f"r{index}", 0)
         for held, live in core.slots().values():
             assert held <= 2 * live
 
