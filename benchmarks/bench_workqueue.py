@@ -19,6 +19,7 @@ from pathlib import Path
 import click
 import gopeer
 import report
+import workqueue_asyncio_runs as asyncio_runs
 import workqueue_runs as runs
 from report import Figures, Report
 from workqueue_runs import PER_CPU, RATE
@@ -96,6 +97,27 @@ def items_that_wait(result: Report, operations: int, most: int) -> None:
         result.goal(f"{title}: cost with {steps[-1]:,} by cost with {steps[0]:,}", slower, at_most=limit)
 
 
+def on_asyncio(result: Report, operations: int) -> None:
+    """The queue for asyncio beside asyncio's."""
+    items, distinct = runs.repeated(operations), runs.names(operations)
+    result.measure(
+        "asyncio, one task",
+        {
+            "AsyncWorkQueue add, get, done": lambda: asyncio_runs.add_get_done(items),
+            "asyncio.Queue put_nowait, get": lambda: asyncio_runs.put_get(items),
+        },
+        against=("asyncio.Queue put_nowait, get", PER_CPU),
+    )
+    result.measure(
+        "asyncio, one producer, four workers",
+        {
+            "AsyncWorkQueue": lambda: asyncio_runs.workers(distinct),
+            "asyncio.Queue": lambda: asyncio_runs.plain_workers(distinct),
+        },
+        against=("asyncio.Queue", PER_CPU),
+    )
+
+
 def memory(result: Report, operations: int) -> None:
     """What waits that ended early leave behind."""
     advanced, cancelled = "add_after, add, get, done", "add_after, cancel"
@@ -137,6 +159,7 @@ def main(quick: bool, rounds: int, json_file: Path | None) -> None:
     one_thread(result, operations)
     four_workers(result, operations // 2)
     items_that_wait(result, operations // 2, 1_000 if quick else WAITING[-1])
+    on_asyncio(result, operations // 2)
     memory(result, 10 * operations)
     result.finish(json_file)
 

@@ -21,6 +21,8 @@ WORK_QUEUE = {
     "one producer, four workers": {"WorkQueue", "WorkQueue, get_batch", "queue.Queue", "queue.SimpleQueue"},
     "add, get, done while others wait": {"WorkQueue, 100 waiting", "WorkQueue, 1,000 waiting"},
     "add_after where others wait": {"WorkQueue, 100 waiting", "WorkQueue, 1,000 waiting"},
+    "asyncio, one task": {"AsyncWorkQueue add, get, done", "asyncio.Queue put_nowait, get"},
+    "asyncio, one producer, four workers": {"AsyncWorkQueue", "asyncio.Queue"},
     "memory after 10,000 waits of an hour that ended at once": {"add_after, add, get, done", "add_after, cancel"},
 }
 CLIENT_GO = {
