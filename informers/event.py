@@ -7,16 +7,17 @@ list that did not change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 
 import msgspec
 
-from informers.delta_fifo import Delta, DeltaType, Tombstone
+from informers.delta_fifo import Delta, Deltas, DeltaType, Tombstone
+from informers.key import ObjectKey
 from informers.object import Object
 from informers.protocol import is_older
 
-__all__ = ["Event", "EventType", "Reason", "apply_deltas"]
+__all__ = ["Event", "EventType", "Reason", "apply_batch", "apply_deltas"]
 
 
 class EventType(Enum):
@@ -35,6 +36,11 @@ class Reason(Enum):
     INITIAL = "initial"
     RELIST = "relist"
     RESYNC = "resync"
+
+
+# An attribute of a class costs a look-up each time, and these are needed for every event.
+_ADD, _UPDATE, _INITIAL, _WATCH = EventType.ADD, EventType.UPDATE, Reason.INITIAL, Reason.WATCH
+_REPLACED, _UPDATED = DeltaType.REPLACED, DeltaType.UPDATED
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
@@ -65,8 +71,9 @@ def apply_deltas(
     """Apply one key's deltas to what the cache holds, append the events, and return what it shall hold.
 
     The second value is the number of deltas dropped because they were older than the cache (time travel).
+    `is_initial`: the first list is being handed out. What came on the watch meanwhile is no part of it.
     """
-    dropped = 0
+    dropped, told = 0, len(events)
     for delta in deltas:
         kind, obj = delta.type, delta.object
         if kind is DeltaType.DELETED or isinstance(obj, Tombstone):
@@ -80,7 +87,9 @@ def apply_deltas(
                 events.append(Event(EventType.UPDATE, cached, cached, Reason.RESYNC))
         elif cached is None:
             reason = Reason.RELIST if kind is DeltaType.REPLACED else Reason.WATCH
-            events.append(Event(EventType.ADD, None, obj, Reason.INITIAL if is_initial else reason))
+            if is_initial and reason is Reason.RELIST and len(events) == told:
+                reason = Reason.INITIAL
+            events.append(Event(EventType.ADD, None, obj, reason))
             cached = obj
         elif kind is DeltaType.REPLACED:
             if not _same_version(obj, cached):
@@ -90,6 +99,42 @@ def apply_deltas(
         else:
             dropped += 1
     return cached, dropped
+
+
+def apply_batch(
+    batch: Iterable[Deltas], get: Callable[[ObjectKey], Object | None], *, is_initial: bool, events: list[Event]
+) -> tuple[list[tuple[ObjectKey, Object | None]], int]:
+    """`apply_deltas` for many keys over the cache that `get` reads; returns its changes, and how many were dropped."""
+    changes: list[tuple[ObjectKey, Object | None]] = []
+    tell, change = events.append, changes.append
+    dropped = 0
+    for deltas in batch:
+        delta = deltas[0]
+        obj = delta.object
+        key = obj.key
+        cached = get(key)
+        # The two cases that come by the thousand, in short; everything else, and every rule, is `apply_deltas`.
+        if len(deltas) == 1:
+            if cached is None:
+                if is_initial and delta.type is _REPLACED:
+                    tell(Event(_ADD, None, obj, _INITIAL))  # type: ignore[arg-type]  # no tombstone is REPLACED
+                    change((key, obj))  # type: ignore[arg-type]
+                    continue
+            elif delta.type is _UPDATED and _follows(obj, cached):  # type: ignore[arg-type]  # nor UPDATED
+                tell(Event(_UPDATE, cached, obj, _WATCH))  # type: ignore[arg-type]
+                change((key, obj))  # type: ignore[arg-type]
+                continue
+        held, lost = apply_deltas(deltas, cached, is_initial=is_initial, events=events)
+        dropped += lost
+        if held is not cached:
+            change((key, held))
+    return changes, dropped
+
+
+def _follows(obj: Object, cached: Object) -> bool:
+    """Whether this is clearly a later state. Texts of one length compare like the numbers that they may be."""
+    new, old = obj.resource_version, cached.resource_version
+    return new > old and len(new) == len(old) and obj.uid == cached.uid
 
 
 def _changed(obj: Object, cached: Object, reason: Reason, events: list[Event]) -> Object:

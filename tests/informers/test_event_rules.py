@@ -82,6 +82,17 @@ def test_the_first_list_adds_with_the_reason_initial(pod):
     assert [event.reason.value for event in events] == ["initial"]
 
 
+@pytest.mark.parametrize("again", [DeltaType.ADDED, DeltaType.REPLACED])
+def test_what_came_after_the_first_list_is_no_part_of_it(pod, again):
+    events = []
+    deltas = [Delta(DeltaType.REPLACED, pod("a", 1, "u")), Delta(DeltaType.DELETED, pod("a", 2, "u"))]
+    apply_deltas([*deltas, Delta(again, pod("a", 3, "v"))], None, is_initial=True, events=events)
+    apply_deltas([Delta(DeltaType.ADDED, pod("b", 4, "w"))], None, is_initial=True, events=events)
+    assert [event.reason.value for event in events] == [
+        "initial", "watch", "relist" if again is DeltaType.REPLACED else "watch", "watch",
+    ]  # fmt: skip
+
+
 def test_a_delete_remembers_what_the_cache_held(pod):
     events = []
     cached, final = pod("a", 1, "u", app="x"), pod("a", 2, "u", app="y")
