@@ -10,7 +10,7 @@ import pytest
 from pysedna.testing import BinariesMissingError
 
 ROOT = Path(__file__).parent.parent.parent
-GUIDES = ("docs/testing.md", "docs/leader-election.md")
+GUIDES = ("docs/testing.md", "docs/leader-election.md", "docs/workqueue.md")
 
 
 def cases() -> Iterator[Any]:

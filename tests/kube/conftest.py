@@ -7,17 +7,19 @@ equality, rates and durations too.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from pysedna.testing.binaries import WITHOUT_GO
 from pysedna.testing.build import GoMissingError, find_go
 from workqueue import (
+    AsyncWorkQueue,
     BucketRateLimiter,
     ItemExponentialFailureRateLimiter,
     ItemFastSlowRateLimiter,
@@ -37,6 +39,7 @@ MODULE = Path(__file__).parent / "clientgo"
 UNITS_PER_SECOND = 512
 NANOSECONDS = 10**9 // UNITS_PER_SECOND
 
+T = TypeVar("T")
 Build = Callable[..., Path]
 Limiter = dict[str, Any]
 Answer = dict[str, Any]
@@ -83,18 +86,20 @@ def play_there(build_program: Build) -> Play:
     return play
 
 
-@pytest.fixture(scope="session")
-def play_here() -> Play:
-    """Plays histories to `WorkQueue`; its answers have the same fields."""
+@pytest.fixture(scope="session", params=[WorkQueue, AsyncWorkQueue])
+def play_here(request: pytest.FixtureRequest) -> Iterator[Play]:
+    """Plays histories to `WorkQueue`, in another run to `AsyncWorkQueue`; the answers have the same fields."""
 
     def play(histories: Iterable[tuple[Limiter, list[str]]]) -> list[list[Answer]]:
         answers = []
         for limiter, steps in histories:
-            player = _Player(limiter)
+            player = _Player(limiter, request.param, loop)
             answers.append([player.play(step) for step in steps])
         return answers
 
-    return play
+    loop = asyncio.new_event_loop()
+    yield play
+    loop.close()
 
 
 @pytest.fixture(scope="session")
@@ -165,10 +170,16 @@ class _Durations:
 class _Player:
     """A queue with its clock and what it reports. A drain is asked again after each step instead of waited for."""
 
-    def __init__(self, limiter: Limiter) -> None:
+    def __init__(
+        self,
+        limiter: Limiter,
+        make: Callable[..., WorkQueue[str] | AsyncWorkQueue[str]],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._loop = loop
         self._clock = FakeClock()
         self._durations = _Durations()
-        self._queue: WorkQueue[str] = WorkQueue(
+        self._queue = make(
             "replay",
             rate_limiter=None if limiter["kind"] == "default" else _limiter_here(limiter, self._clock),
             clock=self._clock,
@@ -180,7 +191,7 @@ class _Player:
     def play(self, step: str) -> Answer:
         operation, item, units = _words(step)
         result = self._do(operation, item, units / UNITS_PER_SECOND)
-        if self._drains and self._queue.shut_down_with_drain(timeout=0):
+        if self._drains and self._wait(self._queue.shut_down_with_drain(timeout=0)):
             self._drained, self._drains = self._drained + self._drains, 0
         seen = self._queue.statistics()
         queued, worked = self._durations.take()
@@ -198,6 +209,9 @@ class _Player:
             "unfinished": seen.unfinished_seconds,
             "longest": seen.longest_processing,
         }
+
+    def _wait(self, result: T | Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(result) if isinstance(result, Coroutine) else result
 
     def _do(self, operation: str, item: str, seconds: float) -> str:
         match operation:
@@ -225,7 +239,7 @@ class _Player:
     def _take_or_end(self, operation: str, item: str) -> str:
         try:
             if operation == "get":
-                return self._queue.get(timeout=0)
+                return self._wait(self._queue.get(timeout=0))
             self._queue.done(item)
         except Timeout:
             return "nothing"

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -296,3 +298,12 @@ def test_the_histories_reach_what_they_are_for(histories: list[History], play_he
             before = answer
     assert {name: count for name, count in seen.items() if count < 50} == {}
     assert len(seen) == len(WEIGHTS) + 9
+
+
+def test_each_row_of_the_guide_s_table_is_a_case_of_its_own() -> None:
+    here = Path(__file__)
+    guide = (here.parent.parent.parent / "docs/workqueue.md").read_text()
+    table = guide.split("## Differences from client-go")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (?!what happens|---)([^|]+?) \|", table, re.MULTILINE)
+    cases = re.findall(r"^def test_(\w+)", (here.parent / "test_workqueue_differences.py").read_text(), re.MULTILINE)
+    assert sorted(re.sub(r"[ -]", "_", row.replace("`", "").lower()) for row in rows) == sorted(cases)

@@ -86,6 +86,11 @@ def test_an_item_in_process_that_was_added_again(both: Both) -> None:
     assert there.each("depth") == here.each("depth") == [1, 0, 1, 1]
 
 
+def test_the_place_of_a_re_run(both: Both) -> None:
+    there, here = both("add a", "get", "add a", "add b", "done a", "get", "get")
+    assert there.got == here.got == ["a", "b", "a"]
+
+
 # -- done
 
 
