@@ -52,13 +52,13 @@ from informers.key import ObjectKey
 from informers.lister import Lister
 from informers.object import Object, OwnerReference
 from informers.protocol import ProtocolConfig
-from informers.reflector import Reflector, ReflectorStatus, Sink
+from informers.reflector import Reflector, Sink
 from informers.request import ResourceInfo
 from informers.resource import Resource
 from informers.selectors import FieldSelector, LabelSelector
 from informers.shared_informer import SharedInformer
 from informers.source import ListWatch, ObjectList, WatchEvent, WatchStream
-from informers.status import InformerStatus
+from informers.status import InformerStatus, ReflectorStatus
 from informers.sync import wait_for_sync
 from informers.transport import RequestTrace
 from informers.views import ListView, MappingView, thaw

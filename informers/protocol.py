@@ -129,7 +129,8 @@ class Protocol:
     """One source's list-and-watch state. Not thread-safe: one shell drives it.
 
     `version` is the version of the last answer applied ("" before the first one), as the server spelled it. `gone`
-    says that the kind was listed once and has been deleted from the server since.
+    says that the kind was listed once and has been deleted from the server since. `opened_at` is when the open stream
+    was opened. These may be read from other threads.
     """
 
     def __init__(self, config: ProtocolConfig, random: Callable[[], float]) -> None:
@@ -142,6 +143,7 @@ class Protocol:
         self.snapshots = 0
         self.gone = False
         self.watch_list = config.watch_list
+        self.opened_at: float | None = None
         self._wait_until: float | None = None
         self._asked: Step | None = None
         # Listing
@@ -157,20 +159,25 @@ class Protocol:
         # The open stream
         self._collecting = False
         self._synthetic = False  # the stream replays the present state with versions out of order
-        self._opened_at: float | None = None
         self._received = 0
         self._opened_version = ""
         self._short_watches = 0
         self._last_sign = 0.0
+        self._current_at: float | None = None  # of the watch before the list that is being read
         self._last_initial = 0.0
         self._longest_gap = 0.0
         self._bookmarked = False
+
+    @property
+    def current_at(self) -> float | None:
+        """When the source last showed that what was handed over is all there is; None before the first list."""
+        return self._last_sign if self.phase is Phase.WATCHING else self._current_at
 
     # ---- asking
 
     def next(self, now: float) -> Step:
         """The next thing to do. May be called again before the step is done: it then gives the same kind of step."""
-        self._opened_at = None
+        self.opened_at = None
         if self._forget:
             self._forget = False
             return Forget()
@@ -232,7 +239,7 @@ class Protocol:
         self.snapshots += 1
         self.failure = None
         self.gone = False
-        self._snapshot_at = now
+        self._snapshot_at = self._last_sign = now
         self._continue = None
         self._unavailable = self._unpaged = self._list_once = False
         self._not_found_since = None
@@ -261,7 +268,7 @@ class Protocol:
         if not self._collecting and self.failure is not None and self.failure.kind is not FailureKind.SILENT:
             self.failure = None
         self._synthetic = asked.resource_version in _SYNTHETIC_FROM and not asked.send_initial_events
-        self._opened_at = self._last_sign = self._last_initial = now
+        self.opened_at = self._last_sign = self._last_initial = now
         self._opened_version = self.version
         self._received = 0
         self._longest_gap = 0.0
@@ -313,7 +320,7 @@ class Protocol:
 
         May be read from another thread: a torn read costs one needless reconnect at worst.
         """
-        opened, asked, config = self._opened_at, self._asked, self._config
+        opened, asked, config = self.opened_at, self._asked, self._config
         if opened is None or not isinstance(asked, AskWatch):
             return None
         if self._collecting:
@@ -324,7 +331,7 @@ class Protocol:
 
     def silent(self, now: float) -> None:
         """The shell closed the stream because `deadline` passed."""
-        self._opened_at = None
+        self.opened_at = None
         if self._collecting:
             # The server took the request, but does not know (or loses) the bookmark that ends the list.
             self.watch_list = False
@@ -339,7 +346,7 @@ class Protocol:
 
     def _ended(self, now: float, failure: Failure | None) -> None:
         lasted = self._lasted(now)
-        self._opened_at = None
+        self.opened_at = None
         short = lasted < self._config.short_watch
         if self._collecting:
             self._initial_cut(now, short, failure)
@@ -348,6 +355,7 @@ class Protocol:
             self._backoff.worked(lasted)
             self._short_watches = 0
             self.failure = failure
+        self._last_sign = now
             return
         if not self._received:
             self._relist(now, failure or Failure(FailureKind.SHORT, "the watch ended at once without any event"))
@@ -359,10 +367,10 @@ class Protocol:
 
     def _lasted(self, now: float) -> float:
         """How long the stream has been a watch (and not the list that it may have begun with)."""
-        if self._opened_at is None:
+        if self.opened_at is None:
             return 0.0
-        listed = self._snapshot_at is not None and self._snapshot_at > self._opened_at and not self._collecting
-        return now - (self._snapshot_at if listed else self._opened_at)  # type: ignore[operator]
+        listed = self._snapshot_at is not None and self._snapshot_at > self.opened_at and not self._collecting
+        return now - (self._snapshot_at if listed else self.opened_at)  # type: ignore[operator]
 
     def _initial_cut(self, now: float, short: bool, failure: Failure | None) -> None:
         self._collecting = False
@@ -384,7 +392,7 @@ class Protocol:
     def failed(self, now: float, error: BaseException) -> None:
         """The request in flight failed: the list, the opening of a watch, or the stream (an ERROR event included)."""
         failure = classify(error)
-        established = self._opened_at is not None
+        established = self.opened_at is not None
         asked = self._asked
         if failure.kind is not FailureKind.NOT_FOUND:
             self._not_found_since = None
@@ -394,12 +402,12 @@ class Protocol:
             self._initial_failed(now, failure, asked, established)
         else:
             self._watch_failed(now, failure, established)
-        self._opened_at = None
+        self.opened_at = None
         self._collecting = False
 
     def rejected(self, now: float, error: BaseException) -> None:
         """The answer was good but could not be used on this side: list again after a wait."""
-        self._opened_at = None
+        self.opened_at = None
         self._collecting = False
         self._relist(now, Failure(FailureKind.OTHER, described(error)))
 
@@ -469,6 +477,7 @@ class Protocol:
             if self._not_found_since is None:
                 self._not_found_since = now
             elif self.version and now - self._not_found_since >= self._config.gone_after:
+        self._current_at = self.current_at
                 self.version = ""
                 self._forget = self.gone = True
         self._pause(now, failure)

@@ -19,8 +19,9 @@ from informers.object import Object
 from informers.protocol import AskList, AskWatch, Forget, Protocol, ProtocolConfig, Verdict, Wait
 from informers.source import ListWatch, WatchEvent, WatchStream
 from workqueue.clock import Clock, MonotonicClock
+from informers.status import ReflectorStatus
 
-__all__ = ["Reflector", "ReflectorStatus", "Sink"]
+__all__ = ["Reflector", "Sink"]
 
 _log = logging.getLogger(__name__)
 
@@ -41,35 +42,6 @@ class Sink(TypingProtocol):
     def replace(
         self, objs: Iterable[Object], resource_version: str = "", *, keep: Iterable[ObjectKey] = ()
     ) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ReflectorStatus:
-    """A reflector at one moment. Ages are seconds, None for what has not happened yet.
-
-    `state`: "new", "listing", "streaming" (reading the list from a watch), "watching", "waiting" (before the next
-    attempt), "gone" (the kind was deleted from the server) or "stopped". `list_bytes` is the size of the largest body
-    among the pages of the last list, which is held in memory once while it is split. `unreadable` counts list items
-    and events that were no objects.
-    """
-
-    source: str
-    state: str
-    resource_version: str
-    listed: bool
-    last_error: str
-    last_error_age: float | None
-    last_list_age: float | None
-    last_event_age: float | None
-    lists: int
-    watches: int
-    snapshots: int
-    events: int
-    failures: int
-    sink_errors: int
-    unreadable: int
-    list_bytes: int
-    watch_list: bool
 
 
 class Reflector:
@@ -125,6 +97,7 @@ class Reflector:
         self._last_error_at: float | None = None
         self._last_list_at: float | None = None
         self._last_event_at: float | None = None
+        self._last_unreadable = ""
 
     # ---- life
 
@@ -208,8 +181,10 @@ class Reflector:
 
         def age(moment: float | None) -> float | None:
             return None if moment is None else max(0.0, now - moment)
+            last_unreadable = self._last_unreadable
 
         return ReflectorStatus(
+                last_unreadable = _last_unreadable(self._stream) or last_unreadable
             source=self.name,
             state=self.state,
             resource_version=protocol.version,
@@ -223,6 +198,9 @@ class Reflector:
             watch_list=protocol.watch_list,
             **counts,
         )
+            connected_age=age(protocol.opened_at),
+            lag=age(protocol.current_at),
+            last_unreadable=last_unreadable,
 
     @property
     def state(self) -> str:
@@ -377,7 +355,7 @@ class Reflector:
         stream.close()
         return overdue
 
-    def _event(self, event: WatchEvent) -> bool:
+    def _event(self, event: WatchEvent, stream: WatchStream) -> bool:
         """Do what the protocol says of an event; False if the stream is of no more use."""
         obj, kind = event.object, event.type
         now = self._clock.now()
@@ -417,6 +395,7 @@ class Reflector:
     def _keep_unreadable(self, keys: Iterable[ObjectKey | None]) -> None:
         for key in keys:
             self._counts["unreadable"] += 1
+            self._last_unreadable = _last_unreadable(stream) or self._last_unreadable
             if key is not None:
                 self._kept.add(key)
 
@@ -440,6 +419,7 @@ class Reflector:
             return
         self._logged = (failure.message, now)
         _log.log(failure.log_level, "%s: %s", self.name, failure.message)
+            self._kept |= set(getattr(stream, "unreadable_keys", ()))  # what could not be read is there all the same
 
     def _changed(self) -> None:
         if self._on_change is not None:
@@ -461,6 +441,7 @@ class Reflector:
                     self._overdue = True
                 elif not resync_due:
                     moments = [moment for moment in (deadline, next_resync) if moment is not None]
+            self._last_unreadable = f"{key or 'an item without a readable key'} in a list"
                     self._clock.wait(self._condition, min(moments) - now if moments else None)
                     continue
             if stream is not None:
@@ -483,3 +464,7 @@ class Reflector:
 
 def _unreadable(stream: WatchStream) -> int:
     return int(getattr(stream, "unreadable", 0))
+
+
+def _last_unreadable(stream: WatchStream) -> str:
+    return str(getattr(stream, "last_unreadable", ""))

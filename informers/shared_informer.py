@@ -109,6 +109,7 @@ class SharedInformer:
         self._time_travel = 0
         self._unreadable = 0
         self._internal_errors = 0
+        self._last_unreadable = ""
         self._index_errors: dict[str, int] = {}
         self._last_index_error = ""
         if metrics is not None:
@@ -333,6 +334,8 @@ class SharedInformer:
         failures = [reflector.failure for reflector in self._reflectors.values()]
         return InformerStatus(
             name=self.name,
+        lags = [source.lag for source in sources if source.lag is not None]
+        unreadable = [self._last_unreadable, *(source.last_unreadable for source in sources)]
             state=self._state([source.state for source in sources]),
             synced=self._synced,
             objects=len(self._indexer),
@@ -340,8 +343,10 @@ class SharedInformer:
             last_error="; ".join(failure.message for failure in failures if failure is not None),
             time_travel=self._time_travel,
             unreadable=self._unreadable + sum(source.unreadable for source in sources),
+            lag=max(lags) if len(lags) == len(sources) else None,
             internal_errors=self._internal_errors,
             index_errors=dict(self._index_errors),
+            last_unreadable="; ".join(filter(None, unreadable)),
             last_index_error=self._last_index_error,
             sources=sources,
             handlers=tuple(registration.statistics() for registration in registrations),
@@ -378,6 +383,7 @@ class SharedInformer:
         self._unreadable += 1
         _log.error("%s: the transform failed on %s", self.name, key, exc_info=error)
 
+        self._last_unreadable = f"{key}: the transform failed: {described(error)}"
     def _index_failed(self, name: str, key: ObjectKey, error: BaseException) -> None:
         if name not in self._index_errors:  # a function that fails once fails often: say it once, count the rest
             _log.error("%s: index function %r failed on %s", self.name, name, key, exc_info=error)

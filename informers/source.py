@@ -52,7 +52,8 @@ class WatchStream(Protocol):
 
     Raises `ApiError` for an ERROR event, `TransportError` when the connection breaks. `close` may be called from any
     thread and more than once; it ends a read that blocks, which then raises nothing but StopIteration. An
-    attribute `unreadable` (int), where there is one, counts events that were left out because they were no objects.
+    attribute `unreadable` (int), where there is one, counts events that were left out because they were no objects,
+    and `last_unreadable` (str) names the last of them; `unreadable_keys` has the keys of those that had one.
     """
 
     def __iter__(self) -> Iterator[WatchEvent]: ...

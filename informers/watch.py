@@ -18,6 +18,7 @@ from typing import Self
 from informers.connection import Exchange
 from informers.decoder import Malformed, ObjectDecoder
 from informers.errors import MalformedResponseError
+from informers.key import ObjectKey
 from informers.source import WatchEvent
 
 __all__ = ["Dechunker", "HttpWatchStream", "Lines"]
@@ -108,8 +109,8 @@ class HttpWatchStream:
     One thread iterates; `close` may be called from any, more than once, and ends a read that waits within a moment.
     Raises ApiError for an ERROR event, TransportError when the connection breaks or the server is `seconds` + 30 s past
     its time, MalformedResponseError if what comes is not what HTTP promises. An event that cannot be read is logged,
-    counted in `unreadable`, and left out, but for a deletion: that is a MalformedResponseError, since only a new list
-    can make up for it.
+    counted in `unreadable`, named in `last_unreadable`, and left out, but for a deletion: that is a
+    MalformedResponseError, since only a new list can make up for it. `unreadable_keys` has the keys that could be read.
     """
 
     def __init__(
@@ -125,6 +126,8 @@ class HttpWatchStream:
         finish: Callable[[], None],
     ) -> None:
         self.unreadable = 0
+        self.last_unreadable = ""
+        self.unreadable_keys: set[ObjectKey] = set()
         self._exchange = exchange
         self._decoder = decoder
         self._address = address
@@ -199,6 +202,9 @@ class HttpWatchStream:
             raise self._failure(error) from error
         finally:
             with self._lock:
+            self.last_unreadable = f"{event.event_type} {event.key or 'of something without a readable key'}"
+            if event.key is not None:
+                self.unreadable_keys.add(event.key)
                 self._reading = False
                 if self._closed:
                     self._release()

@@ -1,23 +1,31 @@
 """A list and watch source in memory, with the history and the faults of a real one.
 
 For tests of informers and of what is built on them: it keeps every version since the last compaction, pages lists,
-resumes watches, streams initial lists, and can be told to forget, drop, stall and fail at any moment. No threads, no
-sockets; time-outs of watches run on the clock given.
+resumes watches, streams initial lists, and can be told to forget, drop, stall and fail at any moment, or by the name of
+a fault. No threads, no sockets; time-outs of watches run on the clock given.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from informers.errors import ExpiredError, InvalidError, NotFoundError, ServerTimeoutError
+from informers.errors import (
+    ConnectionReset,
+    ExpiredError,
+    InvalidError,
+    MalformedResponseError,
+    NotFoundError,
+    ServerTimeoutError,
+)
 from informers.key import ObjectKey, as_key
 from informers.object import Object
 from informers.source import ObjectList, WatchEvent
+from informers.testing.fake_watch import Entry, FakeWatch, bookmark
+from informers.testing.faults import Fault
 from workqueue.clock import Clock, MonotonicClock
 
 __all__ = ["FakeListWatch", "Request"]
@@ -36,18 +44,12 @@ class Request:
     options: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    version: int
-    type: str
-    key: ObjectKey
-    object: Object | None  # None: the server has something there that cannot be read
-
-
 @dataclass(slots=True)
 class _Faults:
     compacted: int = 0
     stalled: bool = False
+    lagging_at: int | None = None  # where the server stands still that new requests come to
+    empty: int = 0
     errors: dict[str, deque[Exception]] = field(default_factory=lambda: {"list": deque(), "watch": deque()})
 
 
@@ -75,9 +77,9 @@ class FakeListWatch:
         self._uids = 0
         self._items: dict[ObjectKey, Object | None] = {}
         self._uid_of: dict[ObjectKey, str] = {}
-        self._history: list[_Entry] = []
+        self._history: list[Entry] = []
         self._snapshots: dict[str, tuple[int, Sequence[Item]]] = {}
-        self._streams: list[_Stream] = []
+        self._streams: list[FakeWatch] = []
         self._faults = _Faults()
         self._requests: list[Request] = []
         for obj in objects:
@@ -102,7 +104,7 @@ class FakeListWatch:
             self._version += 1
             named = {"metadata": {"namespace": key.namespace, "name": key.name}}
             final = self._at_version(last.to_dict() if last is not None else named, uid)
-            self._record(_Entry(self._version, "DELETED", key, final))
+            self._record(Entry(self._version, "DELETED", key, final, last))
             return final
 
     def poison(self, key: ObjectKey | str) -> None:
@@ -113,8 +115,8 @@ class FakeListWatch:
         with self._condition:
             key = self._present(key)
             self._version += 1
-            self._items[key] = None
-            self._record(_Entry(self._version, "MODIFIED", key, None))
+            before, self._items[key] = self._items[key], None
+            self._record(Entry(self._version, "MODIFIED", key, None, before))
 
     # ---- faults
 
@@ -157,11 +159,35 @@ class FakeListWatch:
             for errors in self._faults.errors.values():
                 errors.clear()
 
+    def inject(self, fault: Fault) -> None:
+        """Play a fault by its name; see `Fault` for what it hits and how long it goes on."""
+        with self._condition:
+            match fault:
+                case Fault.GONE:
+                    self._faults.errors["watch"].append(ExpiredError("too old resource version"))
+                case Fault.EMPTY:
+                    self._faults.empty += 1
+                case Fault.REORDER:
+                    self._faults.lagging_at = self._version
+            for stream in self._streams:
+                _hit(stream, fault)
+            self._condition.notify_all()
+
+    def recover(self) -> None:
+        """End all faults that go on and take back what is planned. What is half open, or was lost, stays so."""
+        with self._condition:
+            self._faults.stalled, self._faults.lagging_at, self._faults.empty = False, None, 0
+            for errors in self._faults.errors.values():
+                errors.clear()
+            for stream in self._streams:
+                stream.catch_up()
+            self._condition.notify_all()
+
     def bookmark(self) -> None:
         """Send a bookmark with the present version to all open watches that take them."""
         with self._condition:
             for stream in self._streams:
-                stream.push(_bookmark(self._version))
+                stream.push(bookmark(self._version))
             self._condition.notify_all()
 
     # ---- looking
@@ -227,13 +253,16 @@ class FakeListWatch:
         }
         with self._condition:
             self._requested("list", options)
+            if self._faults.empty:
+                self._faults.empty -= 1
+                raise MalformedResponseError("the answer is no list: it is empty", verb="list")
             start = 0
             if continue_:
                 start, items = self._page_of(continue_)
                 version = continue_.partition("/")[0]
             else:
-                self._check_future(resource_version)
-                items, version = [*self._items.items()], str(self._version)
+                at = self._answered_at(resource_version)
+                items, version = self._items_at(at), str(at)
             page = items[start : start + limit] if limit else items[start:]
             left = len(items) - start - len(page)
             token = ""
@@ -257,7 +286,7 @@ class FakeListWatch:
         send_initial_events: bool | None = None,
         resource_version_match: str | None = None,
         timeout: float | None = None,
-    ) -> _Stream:
+    ) -> FakeWatch:
         """See `informers.source.ListWatch`."""
         options = {
             "resource_version": resource_version,
@@ -269,10 +298,19 @@ class FakeListWatch:
             self._requested("watch", options)
             if send_initial_events and not self.watch_list:
                 raise InvalidError("sendInitialEvents is forbidden for watch: the WatchList feature gate is off")
-            self._check_future(resource_version)
-            deadline = None if timeout_seconds is None else self._clock.now() + timeout_seconds
-            stream = _Stream(self, self._condition, self._clock, deadline, allow_bookmarks)
-            self._fill(stream, resource_version or "", bool(send_initial_events))
+            at = self._answered_at(resource_version)
+            stream = FakeWatch(
+                self._condition,
+                self._clock,
+                deadline=None if timeout_seconds is None else self._clock.now() + timeout_seconds,
+                bookmarks=allow_bookmarks,
+                stalled=self._is_stalled,
+                on_end=self._ended,
+            )
+            if self._faults.empty:
+                self._faults.empty -= 1
+                stream.end(None)
+            self._fill(stream, resource_version or "", bool(send_initial_events), at)
             self._streams.append(stream)
             return stream
 
@@ -285,12 +323,27 @@ class FakeListWatch:
         if self._faults.errors[verb]:
             raise self._faults.errors[verb].popleft()
 
-    def _check_future(self, version: str | None) -> None:
-        if version and int(version) > self._version:
+    def _answered_at(self, version: str | None) -> int:
+        """The version at which the server that answers stands. Only a request without a version is a quorum read."""
+        lagging = self._faults.lagging_at
+        now = self._version if lagging is None or not version or lagging < self._faults.compacted else lagging
+        if version and int(version) > now:
             raise ServerTimeoutError(
-                f"Too large resource version: {version}, current: {self._version}",
+                f"Too large resource version: {version}, current: {now}",
                 details={"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]},
             )
+        return now
+
+    def _items_at(self, version: int) -> Items:
+        items = dict(self._items)
+        for entry in reversed(self._history):
+            if entry.version <= version:
+                break
+            if entry.type == "ADDED":
+                items.pop(entry.key, None)
+            else:
+                items[entry.key] = entry.before
+        return [*items.items()]
 
     def _page_of(self, token: str) -> tuple[int, Items]:
         snapshot = self._snapshots.pop(token, None)
@@ -298,19 +351,30 @@ class FakeListWatch:
             raise ExpiredError("The provided continue parameter is too old")
         return snapshot[0], [*snapshot[1]]
 
-    def _fill(self, stream: _Stream, version: str, initial: bool) -> None:
+    def _fill(self, stream: FakeWatch, version: str, initial: bool, at: int) -> None:
+        """Queue what a new watch begins with, at a server that stands at version `at`."""
+        seen = at
         if initial or version in ("", "0"):
-            for obj in self._items.values():
-                if obj is not None:
+            for key, obj in self._items_at(at):
+                if obj is None:
+                    stream.push_unreadable(f"ADDED {key}", key)
+                else:
                     stream.push(WatchEvent("ADDED", obj))
             if initial:
-                stream.push(_bookmark(self._version, initial_events_end=True))
-            return
-        if int(version) < self._faults.compacted:
-            stream.expire()
-        for entry in self._history:
-            if entry.version > int(version):
+                stream.push(bookmark(at, initial_events_end=True))
+        else:
+            seen = int(version)
+            if seen < self._faults.compacted:
+                stream.expire()
+        later = [entry for entry in self._history if entry.version > seen]
+        for entry in later:
+            if entry.version <= at:
                 stream.push_entry(entry)
+        if at < self._version or at == self._faults.lagging_at:
+            stream.hold()
+            for entry in later:
+                if entry.version > at:
+                    stream.push_entry(entry)
 
     def _write(self, type_: str, obj: Mapping[str, Any]) -> Object:
         data = obj.to_dict() if isinstance(obj, Object) else dict(obj)
@@ -324,10 +388,10 @@ class FakeListWatch:
             else:
                 uid = self._uid_of[self._present(key)]
             self._version += 1
-            stored = self._at_version(data, uid)
+            stored, before = self._at_version(data, uid), self._items.get(key)
             self._items[key] = stored
             self._uid_of[key] = uid
-            self._record(_Entry(self._version, type_, key, stored))
+            self._record(Entry(self._version, type_, key, stored, before))
             return stored
 
     def _present(self, key: ObjectKey | str) -> ObjectKey:
@@ -340,13 +404,13 @@ class FakeListWatch:
         metadata = {**data["metadata"], "uid": uid, "resourceVersion": str(self._version)}
         return Object.from_dict({**data, "metadata": metadata})
 
-    def _record(self, entry: _Entry) -> None:
+    def _record(self, entry: Entry) -> None:
         self._history.append(entry)
         for stream in self._streams:
             stream.push_entry(entry)
         self._condition.notify_all()
 
-    def _closed(self, stream: _Stream) -> None:
+    def _ended(self, stream: FakeWatch) -> None:
         if stream in self._streams:
             self._streams.remove(stream)
 
@@ -354,95 +418,18 @@ class FakeListWatch:
         return self._faults.stalled
 
 
-class _Stream:
-    """One open watch; see `informers.source.WatchStream`."""
-
-    def __init__(
-        self,
-        source: FakeListWatch,
-        condition: threading.Condition,
-        clock: Clock,
-        deadline: float | None,
-        bookmarks: bool,
-    ) -> None:
-        self._source = source
-        self._condition = condition
-        self._clock = clock
-        self._deadline = deadline
-        self._bookmarks = bookmarks
-        self.unreadable = 0
-        self._events: deque[WatchEvent] = deque()
-        self._error: Exception | None = None
-        self._ended = False
-
-    def push(self, event: WatchEvent) -> None:
-        if not self._ended and (event.type != "BOOKMARK" or self._bookmarks):
-            self._events.append(event)
-
-    def push_entry(self, entry: _Entry) -> None:
-        if entry.object is None:
-            self.unreadable += 1
-        else:
-            self.push(WatchEvent(entry.type, entry.object))
-
-    def compacted(self) -> None:
-        """The history is gone: a stream that had not got to its end is told so, one that is up to date is not."""
-        if self._events:
-            self.expire()
-
-    def expire(self) -> None:
-        self._events.clear()
-        self._ended, self._error = True, ExpiredError("too old resource version")
-
-    def end(self, error: Exception | None) -> None:
-        """What is queued is still read; nothing is queued any more. The first end counts."""
-        if not self._ended:
-            self._ended = True
-            self._error = error
-
-    def __iter__(self) -> Iterator[WatchEvent]:
-        return self
-
-    def __next__(self) -> WatchEvent:
-        with self._condition:
-            while True:
-                if not self._source._is_stalled():
-                    if self._events:
-                        return self._events.popleft()
-                    if self._ended:
-                        error, self._error = self._error, None
-                        self._source._closed(self)
-                        if error is not None:
-                            raise error
-                        raise StopIteration
-                elif self._ended and self._error is None:
-                    self._source._closed(self)
-                    raise StopIteration
-                left = None if self._deadline is None else self._deadline - self._clock.now()
-                if left is not None and left <= 0:
-                    self._source._closed(self)
-                    raise StopIteration
-                self._clock.wait(self._condition, left)
-
-    def close(self) -> None:
-        """End the stream, from any thread."""
-        with self._condition:
-            self._events.clear()
-            self._ended, self._error = True, None
-            self._source._closed(self)
-            self._condition.notify_all()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def _bookmark(version: int, *, initial_events_end: bool = False) -> WatchEvent:
-    metadata: dict[str, Any] = {"name": "", "resourceVersion": str(version)}
-    if initial_events_end:
-        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-    return WatchEvent("BOOKMARK", Object.from_dict({"metadata": metadata}))
+def _hit(stream: FakeWatch, fault: Fault) -> None:
+    """What a fault does to a watch that is open."""
+    match fault:
+        case Fault.GONE:
+            stream.expire()
+        case Fault.CUT:
+            stream.cut(ConnectionReset("the connection broke"))
+        case Fault.HALF_OPEN:
+            stream.half_open = True
+        case Fault.SLOW:
+            stream.slow = True
+        case Fault.POISON:
+            stream.push_unreadable("MODIFIED of something without a readable key")
+        case Fault.DUPLICATE:
+            stream.twice = True

@@ -4,7 +4,6 @@ import errno
 import socket
 import threading
 import time
-from email.utils import formatdate
 
 import pytest
 
@@ -278,34 +277,6 @@ def test_a_wait_beyond_the_deadline_is_not_begun(serve, connect):
         assert caught.value.retry_after == 60
 
     assert elapsed(call) < 3
-
-
-@pytest.mark.parametrize(
-    ("header", "least", "most"),
-    [
-        ("7", 7, 7),
-        ("9" * 400, 86_400, 86_400),
-        (formatdate(time.time() + 3000, usegmt=True), 2000, 3000),
-        (formatdate(time.time() + 3000), 2000, 3000),
-        ("Sun, 06 Nov 1994 08:49:37 GMT", 0, 0),
-        ("Sunday, 06-Nov-94 08:49:37 GMT", 0, 0),
-        ("Sun Nov  6 08:49:37 1994", 0, 0),
-    ],
-)
-def test_retry_after_is_seconds_or_a_date(serve, connect, header, least, most):
-    server = serve(lambda connection, request: connection.answer(b"", 503, headers=f"Retry-After: {header}\r\n"))
-    with pytest.raises(ServiceUnavailableError) as caught:
-        connect(server).raw("GET", "/x", timeout=0.05)
-    assert least <= caught.value.retry_after <= most
-
-
-@pytest.mark.parametrize("header", ["soon", "-5", "1.5", "", "\u0667", "99 Foo 2020"])
-def test_a_retry_after_that_says_nothing_is_no_wish(serve, connect, header):
-    text = f"Retry-After: {header}\r\n".encode()
-    head = b"HTTP/1.1 503 X\r\n" + text + b"Content-Length: 0\r\n\r\n"
-    with pytest.raises(ServiceUnavailableError) as caught:
-        connect(serve(lambda connection, request: connection.send(head))).raw("GET", "/x", timeout=5)
-    assert caught.value.retry_after is None
 
 
 def test_a_server_that_is_busy_for_ever_is_not_asked_for_ever(serve, connect):

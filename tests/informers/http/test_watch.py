@@ -130,6 +130,7 @@ def test_an_unreadable_event_is_counted_and_left_out(serve, connect, caplog):
     stream = pods(connect, serve(stream_of(line(), bad, b"not json\n", b"\n", line(name="b")))).watch()
     assert [event.object.name for event in stream] == ["a", "b"]
     assert stream.unreadable == 2
+    assert stream.last_unreadable == "unknown of something without a readable key"
     assert "ns/bad" in caplog.text
 
 
