@@ -342,6 +342,7 @@ class Protocol:
 
     def closed(self, now: float) -> None:
         """The stream ended without an error."""
+        self._last_sign = now
         self._ended(now, None)
 
     def _ended(self, now: float, failure: Failure | None) -> None:
@@ -355,7 +356,6 @@ class Protocol:
             self._backoff.worked(lasted)
             self._short_watches = 0
             self.failure = failure
-        self._last_sign = now
             return
         if not self._received:
             self._relist(now, failure or Failure(FailureKind.SHORT, "the watch ended at once without any event"))
@@ -464,6 +464,7 @@ class Protocol:
             self._relist(now, failure)
 
     def _relist(self, now: float, failure: Failure, *, at_once: bool = False) -> None:
+        self._current_at = self.current_at
         self.phase = Phase.LISTING
         self._continue = None
         if at_once:
@@ -477,7 +478,6 @@ class Protocol:
             if self._not_found_since is None:
                 self._not_found_since = now
             elif self.version and now - self._not_found_since >= self._config.gone_after:
-        self._current_at = self.current_at
                 self.version = ""
                 self._forget = self.gone = True
         self._pause(now, failure)

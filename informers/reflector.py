@@ -18,8 +18,8 @@ from informers.key import ObjectKey
 from informers.object import Object
 from informers.protocol import AskList, AskWatch, Forget, Protocol, ProtocolConfig, Verdict, Wait
 from informers.source import ListWatch, WatchEvent, WatchStream
-from workqueue.clock import Clock, MonotonicClock
 from informers.status import ReflectorStatus
+from workqueue.clock import Clock, MonotonicClock
 
 __all__ = ["Reflector", "Sink"]
 
@@ -92,12 +92,12 @@ class Reflector:
         self._waiting = False
         self._counts = dict.fromkeys(("lists", "watches", "events", "failures", "sink_errors", "unreadable"), 0)
         self._list_bytes = 0
+        self._last_unreadable = ""
         self._last_failure: Failure | None = None
         self._logged = ("", 0.0)
         self._last_error_at: float | None = None
         self._last_list_at: float | None = None
         self._last_event_at: float | None = None
-        self._last_unreadable = ""
 
     # ---- life
 
@@ -176,15 +176,15 @@ class Reflector:
         last = self._last_failure
         with self._condition:
             counts = dict(self._counts)
+            last_unreadable = self._last_unreadable
             if self._stream is not None:
                 counts["unreadable"] += _unreadable(self._stream)
+                last_unreadable = _last_unreadable(self._stream) or last_unreadable
 
         def age(moment: float | None) -> float | None:
             return None if moment is None else max(0.0, now - moment)
-            last_unreadable = self._last_unreadable
 
         return ReflectorStatus(
-                last_unreadable = _last_unreadable(self._stream) or last_unreadable
             source=self.name,
             state=self.state,
             resource_version=protocol.version,
@@ -193,14 +193,14 @@ class Reflector:
             last_error_age=age(self._last_error_at),
             last_list_age=age(self._last_list_at),
             last_event_age=age(self._last_event_at),
+            connected_age=age(protocol.opened_at),
+            lag=age(protocol.current_at),
+            last_unreadable=last_unreadable,
             snapshots=protocol.snapshots,
             list_bytes=self._list_bytes,
             watch_list=protocol.watch_list,
             **counts,
         )
-            connected_age=age(protocol.opened_at),
-            lag=age(protocol.current_at),
-            last_unreadable=last_unreadable,
 
     @property
     def state(self) -> str:
@@ -351,6 +351,7 @@ class Reflector:
         with self._condition:
             self._stream = None
             self._counts["unreadable"] += _unreadable(stream)
+            self._last_unreadable = _last_unreadable(stream) or self._last_unreadable
             overdue, self._overdue = self._overdue, False
         stream.close()
         return overdue
@@ -374,6 +375,7 @@ class Reflector:
             else:
                 self._collected[obj.key] = obj
         elif verdict is Verdict.SNAPSHOT:
+            self._kept |= set(getattr(stream, "unreadable_keys", ()))  # what could not be read is there all the same
             return self._fill(obj.resource_version)
         elif verdict is Verdict.BOOKMARK:
             self._changed()
@@ -395,7 +397,7 @@ class Reflector:
     def _keep_unreadable(self, keys: Iterable[ObjectKey | None]) -> None:
         for key in keys:
             self._counts["unreadable"] += 1
-            self._last_unreadable = _last_unreadable(stream) or self._last_unreadable
+            self._last_unreadable = f"{key or 'an item without a readable key'} in a list"
             if key is not None:
                 self._kept.add(key)
 
@@ -419,7 +421,6 @@ class Reflector:
             return
         self._logged = (failure.message, now)
         _log.log(failure.log_level, "%s: %s", self.name, failure.message)
-            self._kept |= set(getattr(stream, "unreadable_keys", ()))  # what could not be read is there all the same
 
     def _changed(self) -> None:
         if self._on_change is not None:
@@ -441,7 +442,6 @@ class Reflector:
                     self._overdue = True
                 elif not resync_due:
                     moments = [moment for moment in (deadline, next_resync) if moment is not None]
-            self._last_unreadable = f"{key or 'an item without a readable key'} in a list"
                     self._clock.wait(self._condition, min(moments) - now if moments else None)
                     continue
             if stream is not None:

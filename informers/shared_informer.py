@@ -108,8 +108,8 @@ class SharedInformer:
         self._news = News(self._clock)
         self._time_travel = 0
         self._unreadable = 0
-        self._internal_errors = 0
         self._last_unreadable = ""
+        self._internal_errors = 0
         self._index_errors: dict[str, int] = {}
         self._last_index_error = ""
         if metrics is not None:
@@ -332,21 +332,21 @@ class SharedInformer:
             registrations = [*self._registrations]
         sources = tuple(reflector.status() for reflector in self._reflectors.values())
         failures = [reflector.failure for reflector in self._reflectors.values()]
-        return InformerStatus(
-            name=self.name,
         lags = [source.lag for source in sources if source.lag is not None]
         unreadable = [self._last_unreadable, *(source.last_unreadable for source in sources)]
+        return InformerStatus(
+            name=self.name,
             state=self._state([source.state for source in sources]),
             synced=self._synced,
             objects=len(self._indexer),
             queued=len(self._fifo),
             last_error="; ".join(failure.message for failure in failures if failure is not None),
+            lag=max(lags) if len(lags) == len(sources) else None,
             time_travel=self._time_travel,
             unreadable=self._unreadable + sum(source.unreadable for source in sources),
-            lag=max(lags) if len(lags) == len(sources) else None,
+            last_unreadable="; ".join(filter(None, unreadable)),
             internal_errors=self._internal_errors,
             index_errors=dict(self._index_errors),
-            last_unreadable="; ".join(filter(None, unreadable)),
             last_index_error=self._last_index_error,
             sources=sources,
             handlers=tuple(registration.statistics() for registration in registrations),
@@ -381,9 +381,9 @@ class SharedInformer:
 
     def _poisoned(self, key: ObjectKey, error: BaseException) -> None:
         self._unreadable += 1
+        self._last_unreadable = f"{key}: the transform failed: {described(error)}"
         _log.error("%s: the transform failed on %s", self.name, key, exc_info=error)
 
-        self._last_unreadable = f"{key}: the transform failed: {described(error)}"
     def _index_failed(self, name: str, key: ObjectKey, error: BaseException) -> None:
         if name not in self._index_errors:  # a function that fails once fails often: say it once, count the rest
             _log.error("%s: index function %r failed on %s", self.name, name, key, exc_info=error)

@@ -178,6 +178,9 @@ class HttpWatchStream:
                 message = f"{self._address}: the deletion of {what} cannot be read: {event.reason}"
                 raise MalformedResponseError(message, verb="watch", resource=self._resource, key=event.key)
             self.unreadable += 1
+            self.last_unreadable = f"{event.event_type} {event.key or 'of something without a readable key'}"
+            if event.key is not None:
+                self.unreadable_keys.add(event.key)
             _log.warning(
                 "a %s event of %s is left out: %s", event.event_type, event.key or self._resource, event.reason
             )
@@ -202,9 +205,6 @@ class HttpWatchStream:
             raise self._failure(error) from error
         finally:
             with self._lock:
-            self.last_unreadable = f"{event.event_type} {event.key or 'of something without a readable key'}"
-            if event.key is not None:
-                self.unreadable_keys.add(event.key)
                 self._reading = False
                 if self._closed:
                     self._release()
