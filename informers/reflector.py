@@ -10,7 +10,7 @@ import logging
 import random as random_module
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol as TypingProtocol
 
 from informers.failure import Failure
@@ -333,7 +333,7 @@ class Reflector:
         for event in stream:
             if self._stopped:
                 break
-            if not self._event(event):
+            if not self._event(event, stream):
                 return False
         return True
 
