@@ -19,6 +19,7 @@ import msgspec
 from informers.errors import FIFOClosed, Timeout
 from informers.key import ObjectKey
 from informers.object import Object
+from informers.protocol import is_older
 from workqueue.clock import Clock, MonotonicClock
 
 __all__ = ["Delta", "DeltaFIFO", "DeltaType", "Deltas", "Tombstone"]
@@ -32,6 +33,11 @@ class DeltaType(Enum):
     DELETED = "Deleted"
     REPLACED = "Replaced"
     SYNC = "Sync"
+
+
+_DELETED, _REPLACED = DeltaType.DELETED, DeltaType.REPLACED
+_CHANGES = (DeltaType.ADDED, DeltaType.UPDATED)
+_MOST_DELTAS = 1000  # of one key; whoever takes them out that late can do without some
 
 
 class Tombstone(msgspec.Struct, frozen=True, gc=False):
@@ -77,6 +83,8 @@ class DeltaFIFO:
     keeps what is known under its key. With `namespaces` the queue is fed by one source for each of them: `replace`
     then says which one it lists, and `has_synced` waits for all.
 
+    Of one key at most a thousand or so deltas are kept while nobody takes them out: beyond that, what an object went
+    through between two of its changes is dropped.
     After `close` what is queued is still handed out; writes are still taken.
     """
 
@@ -95,7 +103,8 @@ class DeltaFIFO:
         self._clock: Clock = clock or MonotonicClock()
         # Re-entrant, because `process` runs under it and may add.
         self._condition = threading.Condition(threading.RLock())
-        self._items: dict[ObjectKey, list[Delta]] = {}
+        # Most keys have one delta when they are taken out; it stands by itself, so that nothing needs collecting.
+        self._items: dict[ObjectKey, Delta | list[Delta]] = {}
         # The order of the keys. Popping from the front of the dict itself would be quadratic.
         self._queue: deque[ObjectKey] = deque()
         self._unlisted: set[str] = set(namespaces) or {""}
@@ -121,14 +130,16 @@ class DeltaFIFO:
 
     def extend(self, changes: Iterable[Delta]) -> None:
         """Queue several changes under one lock, in order."""
-        prepared = [change for change in map(self._prepared, changes) if change is not None]
+        if self._transform is None:
+            prepared = [*changes]
+        else:
+            prepared = [change for change in map(self._prepared, changes) if change is not None]
         if not prepared:
             return
         with self._condition:
-            if not self._by_namespace:
+            if not self._by_namespace and self._unlisted:
                 self._unlisted.clear()  # who adds before the first list does not mean to give one
-            for change in prepared:
-                self._append(change)
+            self._append_all(prepared)
             self._condition.notify_all()
 
     def replace(
@@ -158,10 +169,8 @@ class DeltaFIFO:
                     self._on_poison(obj.key, error)
         with self._condition:
             tombstones = self._missing(listed, kept, namespace)
-            for tombstone in tombstones:
-                self._append(Delta(DeltaType.DELETED, tombstone))
-            for obj in listed.values():
-                self._append(Delta(DeltaType.REPLACED, obj))
+            self._append_all(Delta(_DELETED, tombstone) for tombstone in tombstones)
+            self._append_all(Delta(_REPLACED, obj) for obj in listed.values())
             source = namespace if namespace is not None else ""
             if source in self._unlisted:
                 self._unlisted.discard(source)
@@ -177,7 +186,7 @@ class DeltaFIFO:
             for key in self._known.keys():  # noqa: SIM118 - a store, not a dict
                 obj = self._known.get(key)
                 if obj is not None and key not in self._items:
-                    self._append(Delta(DeltaType.SYNC, obj))
+                    self._append(key, Delta(DeltaType.SYNC, obj))
             self._condition.notify_all()
 
     def close(self) -> None:
@@ -262,19 +271,31 @@ class DeltaFIFO:
             self._on_poison(change.object.key, error)
             return None
 
-    def _append(self, delta: Delta) -> None:
-        key = delta.object.key
-        deltas = self._items.get(key)
-        if deltas is None:
-            if delta.type is DeltaType.DELETED and (self._known is None or key not in self._known):
-                return
-            self._items[key] = [delta]
-            self._queue.append(key)
-        elif delta.type is DeltaType.DELETED and deltas[-1].type is DeltaType.DELETED:
-            if isinstance(deltas[-1].object, Tombstone):
-                deltas[-1] = delta  # an observed delete tells more than a derived one
-        else:
-            deltas.append(delta)
+    def _append_all(self, changes: Iterable[Delta]) -> None:
+        items, enqueue = self._items, self._queue.append
+        for delta in changes:
+            key = delta.object.key
+            if key in items or delta.type is _DELETED:
+                self._append(key, delta)
+            else:
+                items[key] = delta
+                enqueue(key)
+
+    def _append(self, key: ObjectKey, delta: Delta) -> None:
+        queued = self._items.get(key)
+        if queued is None:
+            if delta.type is not _DELETED or (self._known is not None and key in self._known):
+                self._items[key] = delta
+                self._queue.append(key)
+            return
+        if not isinstance(queued, list):
+            queued = self._items[key] = [queued]
+        if delta.type is not _DELETED or queued[-1].type is not _DELETED:
+            queued.append(delta)
+        elif isinstance(queued[-1].object, Tombstone):
+            queued[-1] = delta  # an observed delete tells more than a derived one
+        if len(queued) > _MOST_DELTAS:
+            _shorten(queued)
 
     def _missing(self, listed: dict[ObjectKey, Object], kept: set[ObjectKey], namespace: str | None) -> list[Tombstone]:
         known = self._known.keys() if self._known is not None else ()
@@ -286,9 +307,9 @@ class DeltaFIFO:
         return found
 
     def _last_state(self, key: ObjectKey) -> Object | None:
-        deltas = self._items.get(key)
-        if deltas:
-            newest = deltas[-1].object
+        queued = self._items.get(key)
+        if queued is not None:
+            newest = (queued[-1] if isinstance(queued, list) else queued).object
             return newest.object if isinstance(newest, Tombstone) else newest
         return self._known.get(key) if self._known is not None else None
 
@@ -307,14 +328,42 @@ class DeltaFIFO:
 
     def _take(self, limit: int) -> tuple[list[ObjectKey], list[Deltas]]:
         initial, left = self._initial, len(self._initial)
+        items, queue = self._items, self._queue
         keys: list[ObjectKey] = []
         batch: list[Deltas] = []
-        while self._queue and len(batch) < limit:
-            key = self._queue.popleft()
-            keys.append(key)
-            batch.append(tuple(self._items.pop(key)))
-            if left and key in initial:
-                left -= 1
-                if not left:
-                    break  # so that no later change passes for a part of the first list
+        for _ in range(min(limit, len(queue))):
+            key = queue.popleft()
+            queued = items.pop(key)
+            batch.append(tuple(queued) if isinstance(queued, list) else (queued,))
+            if left:
+                keys.append(key)
+                if key in initial:
+                    left -= 1
+                    if not left:
+                        break  # so that no later change passes for a part of the first list
         return keys, batch
+
+
+def _shorten(deltas: list[Delta]) -> None:
+    """Drop the changes of an object that its last delta makes needless; they are too many of one key.
+
+    An object of which all is dropped but its end, and which came after another one's end, was never there.
+    """
+    last = deltas[-1]
+    if not isinstance(last.object, Object) or not last.object.uid or last.type not in (*_CHANGES, _DELETED):
+        return
+    before = len(deltas)
+    while len(deltas) > 1 and _supersedes(last.object, deltas[-2]):
+        del deltas[-2]
+    if last.type is _DELETED and 1 < len(deltas) < before and deltas[-2].type is _DELETED:
+        del deltas[-1]
+
+
+def _supersedes(obj: Object, delta: Delta) -> bool:
+    before = delta.object
+    return (
+        delta.type in _CHANGES
+        and isinstance(before, Object)
+        and before.uid == obj.uid
+        and not is_older(obj.resource_version, before.resource_version)
+    )

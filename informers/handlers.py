@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from informers.errors import SyncError, SyncTimeout
 from informers.event import Event, EventType, Reason
 from informers.foreign import described
 from informers.object import Object
-from informers.pending import SYNCED, Pending
+from informers.pending import SYNCED, Batch, Pending
 from workqueue.clock import Clock
 
 __all__ = ["EventHandler", "HandlerStatistics", "Registration"]
@@ -25,6 +25,8 @@ _log = logging.getLogger(__name__)
 
 # A handler thread takes this many events at once where that cannot hurt the bound.
 _CHUNK = 32
+
+_ADD, _UPDATE, _INITIAL = EventType.ADD, EventType.UPDATE, Reason.INITIAL
 
 OnAdd = Callable[[Object, bool], object]
 OnUpdate = Callable[[Object, Object], object]
@@ -67,21 +69,34 @@ class EventHandler:
         shown = event.held if event.held is not None else event.object
         return event if accepts(shown) else None
 
-    def calls(self, event: Event) -> Iterable[Callable[[], object]]:
-        """The calls that deliver the event."""
-        new, old = event.new, event.old
-        if event.type is EventType.ADD and self.on_add is not None and new is not None:
-            on_add, is_initial = self.on_add, event.reason is Reason.INITIAL
-            yield lambda: on_add(new, is_initial)
-        elif event.type is EventType.UPDATE and self.on_update is not None and new is not None and old is not None:
-            on_update = self.on_update
-            yield lambda: on_update(old, new)
-        elif event.type is EventType.DELETE and self.on_delete is not None and old is not None:
-            on_delete, unknown = self.on_delete, event.final_state_unknown
-            yield lambda: on_delete(old, unknown)
+    def deliver(self, event: Event, failed: Callable[[Event, BaseException], object]) -> None:
+        """Make the calls that the event is worth, after the filter. Each that raises is told to `failed`."""
+        if self.filter is not None:
+            try:
+                shown = self.filtered(event)
+            except BaseException as error:  # noqa: BLE001 - foreign code; the next event must still be delivered
+                failed(event, error)
+                return
+            if shown is None:
+                return
+            event = shown
+        kind = event.type
+        try:
+            if kind is _UPDATE:
+                if self.on_update is not None:
+                    self.on_update(event.old, event.new)  # type: ignore[arg-type]  # an update has both
+            elif kind is _ADD:
+                if self.on_add is not None:
+                    self.on_add(event.new, event.reason is _INITIAL)  # type: ignore[arg-type]
+            elif self.on_delete is not None:
+                self.on_delete(event.old, event.final_state_unknown)  # type: ignore[arg-type]
+        except BaseException as error:  # noqa: BLE001 - as above; sys.exit() ends no thread but the main one
+            failed(event, error)
         if self.on_event is not None:
-            on_event = self.on_event
-            yield lambda: on_event(event)
+            try:
+                self.on_event(event)
+            except BaseException as error:  # noqa: BLE001
+                failed(event, error)
 
 
 class _HandlerThread(threading.Thread):
@@ -187,17 +202,17 @@ class Registration:
 
     # ---- for the informer
 
-    def offer(self, events: Iterable[Event]) -> None:
+    def offer(self, batch: Batch) -> None:
         """Hand over a batch. Never blocks on the handler."""
         with self._condition:
             if not self._ended:
-                self._pending.extend(events)
+                self._pending.extend(batch)
                 self._condition.notify_all()
 
     def mark_synced(self) -> None:
         """All first events have been handed over; the handler is synced when it gets here."""
         with self._condition:
-            self._pending.extend((SYNCED,))
+            self._pending.mark()
             self._condition.notify_all()
 
     def start(self) -> None:
@@ -243,32 +258,19 @@ class Registration:
                     return
                 events = self._pending.take(self._chunk)
                 self._in_hand = len(events)
+            deliver, failed = self._handler.deliver, self._count_failure
             for event in events:
                 if self._has_ended():
                     return
-                if isinstance(event, Event):
-                    self._deliver(event)
-                else:
+                if event is SYNCED:
                     self._set_synced()
+                else:
+                    self._delivered += 1
+                    deliver(event, failed)  # type: ignore[arg-type]  # all but that mark are events
                 self._in_hand -= 1
 
     def _has_ended(self) -> bool:
         return bool(self._ended)
-
-    def _deliver(self, event: Event) -> None:
-        try:
-            shown = self._handler.filtered(event)
-        except BaseException as error:  # noqa: BLE001 - foreign code; the next event must still be delivered
-            self._count_failure(event, error)
-            shown = None
-        self._delivered += 1
-        if shown is None:
-            return
-        for call in self._handler.calls(shown):
-            try:
-                call()
-            except BaseException as error:  # noqa: BLE001 - as above; sys.exit() ends no thread but the main one
-                self._count_failure(shown, error)
 
     def _count_failure(self, event: Event, error: BaseException) -> None:
         key = event.object.key

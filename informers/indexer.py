@@ -26,6 +26,7 @@ Change = tuple[ObjectKey, Object | None]
 Objects = list[Object]
 Keys = list[ObjectKey]
 Strings = list[str]
+Columns = list[tuple[str, ...]]
 
 
 class Keyed(Protocol):
@@ -41,9 +42,12 @@ def namespace_index(obj: Object) -> Sequence[str]:
 
 
 class _Index:
-    __slots__ = ("entries", "fn", "values")
+    """Keys by value, and what each key stands under."""
 
-    def __init__(self, fn: IndexFunction) -> None:
+    __slots__ = ("entries", "fn", "name", "values")
+
+    def __init__(self, name: str, fn: IndexFunction) -> None:
+        self.name = name
         self.fn = fn
         # Dicts as ordered sets: smaller than sets, and lookups come out in a stable order.
         self.entries: dict[str, dict[ObjectKey, None]] = {}
@@ -51,13 +55,13 @@ class _Index:
 
     def put(self, key: ObjectKey, values: tuple[str, ...]) -> None:
         before = self.values.get(key, ())
-        if before == values:
+        if values == before:
             return
         for value in before:
             if value not in values:
                 self._remove(key, value)
         for value in values:
-            self.entries.setdefault(value, {})[key] = None
+            self._insert(key, value)
         if values:
             self.values[key] = values
         else:
@@ -67,11 +71,48 @@ class _Index:
         for value in self.values.pop(key, ()):
             self._remove(key, value)
 
+    def found(self, obj: Object) -> tuple[str, ...]:
+        """What the function says of an object. Raises what it raises, and TypeError if it gives no strings."""
+        values = self.fn(obj)
+        if isinstance(values, str):
+            raise TypeError(f"index function {self.name!r} gave a string where an iterable of strings is wanted")
+        found = tuple(values)
+        for value in found:
+            if not isinstance(value, str):
+                raise TypeError(f"index function {self.name!r} gave {value!r}, which is not a string")
+        return found if len(found) < 2 else tuple(dict.fromkeys(found))
+
+    def _insert(self, key: ObjectKey, value: str) -> None:
+        keys = self.entries.get(value)
+        if keys is None:
+            keys = self.entries[value] = {}
+        keys[key] = None
+
     def _remove(self, key: ObjectKey, value: str) -> None:
         keys = self.entries[value]
         keys.pop(key, None)
         if not keys:
             del self.entries[value]  # an empty set kept for each value ever seen would be a leak
+
+
+class _NamespaceIndex(_Index):
+    """The index of `namespace_index`, whose values the key says: there is nothing to remember, and never a change."""
+
+    __slots__ = ()
+
+    def put(self, key: ObjectKey, values: tuple[str, ...]) -> None:
+        self._insert(key, key.namespace)
+
+    def drop(self, key: ObjectKey) -> None:
+        if key in self.entries.get(key.namespace, ()):
+            self._remove(key, key.namespace)
+
+    def found(self, obj: Object) -> tuple[str, ...]:
+        return ()
+
+
+def _index(name: str, fn: IndexFunction) -> _Index:
+    return _NamespaceIndex(name, fn) if fn is namespace_index else _Index(name, fn)
 
 
 class Indexer:
@@ -91,7 +132,7 @@ class Indexer:
     ) -> None:
         self._lock = threading.RLock()
         self._items: dict[ObjectKey, Object] = {}
-        self._indices = {name: _Index(fn) for name, fn in (indexers or {}).items()}
+        self._indices = {name: _index(name, fn) for name, fn in (indexers or {}).items()}
         self._on_index_error = on_index_error
         self._version = ""
 
@@ -118,20 +159,21 @@ class Indexer:
     def apply(self, changes: Sequence[Change]) -> None:
         """Make several changes under one lock: (key, object) stores, (key, None) removes. All or nothing."""
         with self._lock:
-            indices = self._indices.items()
-            values = [
-                [self._values(name, index, key, obj) for name, index in indices] if obj is not None else None
-                for key, obj in changes
-            ]
-            for (key, obj), found in zip(changes, values, strict=True):
-                if obj is None or found is None:
-                    self._items.pop(key, None)
-                    for _, index in indices:
+            indices = [*self._indices.values()]
+            columns = [self._column(index, changes) for index in indices]
+            items = self._items
+            for key, obj in changes:
+                if obj is None:
+                    items.pop(key, None)
+                else:
+                    items[key] = obj
+            for index, column in zip(indices, columns, strict=True):
+                put = index.put
+                for (key, obj), values in zip(changes, column, strict=True):
+                    if obj is None:
                         index.drop(key)
-                    continue
-                self._items[key] = obj
-                for (_, index), under in zip(indices, found, strict=True):
-                    index.put(key, under)
+                    else:
+                        put(key, values)
 
     def replace(self, objs: Iterable[Object], resource_version: str = "", *, keep: Iterable[ObjectKey] = ()) -> None:
         """Make `objs` the whole content, in one step. A key given twice holds the last; `keep`: keys left alone."""
@@ -140,9 +182,7 @@ class Indexer:
             for key in keep:
                 if key not in items and key in self._items:
                     items[key] = self._items[key]
-            indices = {
-                name: self._filled(name, index.fn, items) for name, index in self._indices.items()
-            }  # fmt: skip
+            indices = {name: self._filled(name, index.fn, items) for name, index in self._indices.items()}
             self._items, self._indices, self._version = items, indices, resource_version
 
     # ---- reading
@@ -208,26 +248,25 @@ class Indexer:
         return index
 
     def _filled(self, name: str, fn: IndexFunction, items: Mapping[ObjectKey, Object]) -> _Index:
-        index = _Index(fn)
-        for key, obj in items.items():
-            index.put(key, self._values(name, index, key, obj))
+        index = _index(name, fn)
+        changes = [*items.items()]
+        for (key, _), values in zip(changes, self._column(index, changes), strict=True):
+            index.put(key, values)
         return index
 
-    def _values(self, name: str, index: _Index, key: ObjectKey, obj: Object) -> tuple[str, ...]:
-        try:
-            values = index.fn(obj)
-            if isinstance(values, str):
-                raise TypeError(f"index function {name!r} gave a string where an iterable of strings is wanted")
-            found = tuple(values)
-            for value in found:
-                if not isinstance(value, str):
-                    raise TypeError(f"index function {name!r} gave {value!r}, which is not a string")
-            return found if len(found) < 2 else tuple(dict.fromkeys(found))
-        except BaseException as error:
-            if self._on_index_error is None:
-                raise
-            self._on_index_error(name, key, error)
-            return ()
+    def _column(self, index: _Index, changes: Sequence[Change]) -> Columns:
+        """What one index function says of many objects."""
+        column: Columns = []
+        found, add = index.found, column.append
+        for key, obj in changes:
+            try:
+                add(found(obj) if obj is not None else ())
+            except BaseException as error:
+                if self._on_index_error is None:
+                    raise
+                self._on_index_error(index.name, key, error)
+                add(())
+        return column
 
 
 def _checked(obj: Object) -> Object:

@@ -8,11 +8,11 @@ an add, changes, a delete, per uid. The merged row is left when the handler has 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Sequence
 
 from informers.event import Event, EventType, Reason
 
-__all__ = ["SYNCED", "Pending", "merge"]
+__all__ = ["SYNCED", "Batch", "Pending", "merge"]
 
 
 class _Synced:
@@ -45,6 +45,29 @@ def merge(first: Event, then: Event) -> Event | None:
             return then
 
 
+class Batch:
+    """Events that are handed to several rows. What is needed of them in a row that merges is found out once."""
+
+    __slots__ = ("_identities", "events")
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = events
+        self._identities: list[Hashable] | None = None
+
+    @property
+    def identities(self) -> list[Hashable]:
+        """Which object each event is about."""
+        found = self._identities
+        if found is None:
+            found = self._identities = [_identity(event) for event in self.events]
+        return found
+
+
+def _identity(event: Event) -> Hashable:
+    obj = event.object
+    return (obj.key, obj.uid)
+
+
 class Pending:
     """Row of events with a bound. Not thread-safe."""
 
@@ -58,40 +81,58 @@ class Pending:
     def __len__(self) -> int:
         return len(self._row) + len(self._merged)
 
-    def extend(self, events: Iterable[Event | _Synced]) -> None:
+    def extend(self, batch: Batch) -> None:
         """Append events, merging if the bound is passed."""
         if self._merged:
-            for event in events:
-                self._merge_in(event)
+            self._merge(batch)
             return
-        self._row.extend(events)
-        if self._limit is not None and len(self._row) > self._limit:
-            for event in self._row:
-                self._merge_in(event)
-            self._row.clear()
+        row = self._row
+        if self._limit is None or len(row) + len(batch.events) <= self._limit:
+            row.extend(batch.events)
+            return
+        for event in row:
+            self._merge_in(event, event if isinstance(event, _Synced) else _identity(event))
+        row.clear()
+        self._merge(batch)
+
+    def mark(self) -> None:
+        """Append `SYNCED`."""
+        if self._merged:
+            self._merged[SYNCED] = SYNCED
+        else:
+            self._row.append(SYNCED)
 
     def take(self, count: int) -> list[Event | _Synced]:
         """Remove and return up to `count` events from the front."""
         if self._merged:
             return [self._merged.popitem(last=False)[1] for _ in range(min(count, len(self._merged)))]
-        return [self._row.popleft() for _ in range(min(count, len(self._row)))]
+        row = self._row
+        if len(row) <= count:
+            found = [*row]
+            row.clear()
+            return found
+        return [row.popleft() for _ in range(count)]
 
     def clear(self) -> None:
         """Drop everything."""
         self._row.clear()
         self._merged.clear()
 
-    def _merge_in(self, event: Event | _Synced) -> None:
-        if isinstance(event, _Synced):
-            self._merged[event] = event
+    def _merge(self, batch: Batch) -> None:
+        merged, events, identities = self._merged, batch.events, batch.identities
+        if merged.keys().isdisjoint(identities) and len(set(identities)) == len(identities):
+            merged.update(zip(identities, events, strict=True))  # nothing to merge with: so it is with a first list
             return
-        obj = event.object
-        identity: Hashable = (obj.key, obj.uid)
+        for event, identity in zip(events, identities, strict=True):
+            self._merge_in(event, identity)
+
+    def _merge_in(self, event: Event | _Synced, identity: Hashable) -> None:
         first = self._merged.get(identity)
         if first is None:
             self._merged[identity] = event
             return
-        assert not isinstance(first, _Synced)
+        assert isinstance(first, Event)
+        assert isinstance(event, Event)
         self.coalesced += 1
         merged = merge(first, event)
         if merged is None:

@@ -294,6 +294,19 @@ class Protocol:
         self.version = version or self.version
         return Verdict.APPLY if known else Verdict.IGNORE
 
+    @property
+    def applies_all(self) -> bool:
+        """Whether each change that comes is to be applied, and tells nothing but its version, until a bookmark does."""
+        return not (self._collecting or self._synthetic)
+
+    def applied(self, now: float, count: int, version: str) -> None:
+        """What `event` does for each of several changes while `applies_all`; `version` is that of the last."""
+        self._longest_gap = max(self._longest_gap, now - self._last_sign)
+        self._last_sign = now
+        self._received += count
+        self.failure = None
+        self.version = version or self.version
+
     def _bookmark(self, now: float, version: str, initial_events_end: bool) -> Verdict:
         self._bookmarked = True
         if not self._collecting:

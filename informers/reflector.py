@@ -9,14 +9,15 @@ from __future__ import annotations
 import logging
 import random as random_module
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol as TypingProtocol
 
+from informers.delta_fifo import Delta
 from informers.failure import Failure
 from informers.key import ObjectKey
 from informers.object import Object
 from informers.protocol import AskList, AskWatch, Forget, Protocol, ProtocolConfig, Verdict, Wait
+from informers.sink import EVENT_TYPES, Sink, runs
 from informers.source import ListWatch, WatchEvent, WatchStream
 from informers.status import ReflectorStatus
 from workqueue.clock import Clock, MonotonicClock
@@ -27,21 +28,6 @@ _log = logging.getLogger(__name__)
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _REPEAT_LOG = 60.0
-
-
-class Sink(TypingProtocol):
-    """Where a reflector puts what it sees: a `DeltaFIFO`, an `Indexer`, or anything like them.
-
-    Methods may raise: the error is counted and logged, and the reflector goes on (after a failed `replace` it lists
-    again). `keep` of `replace` names objects that are listed but could not be read.
-    """
-
-    def add(self, obj: Object) -> None: ...
-    def update(self, obj: Object) -> None: ...
-    def delete(self, obj: Object) -> None: ...
-    def replace(
-        self, objs: Iterable[Object], resource_version: str = "", *, keep: Iterable[ObjectKey] = ()
-    ) -> None: ...
 
 
 class Reflector:
@@ -330,12 +316,42 @@ class Reflector:
 
     def _read(self, stream: WatchStream) -> bool:
         """Read events until the stream ends; False if it was given up because its list could not be used."""
+        read_batch: Callable[[], Sequence[WatchEvent]] | None = getattr(stream, "read_batch", None)
+        extend: Callable[[Sequence[Delta]], None] | None = getattr(self._sink, "extend", None)
+        if read_batch is not None and extend is not None:
+            while not self._stopped and (events := read_batch()):
+                if not self._events(events, stream, extend):
+                    return False
+            return True
         for event in stream:
             if self._stopped:
                 break
             if not self._event(event, stream):
                 return False
         return True
+
+    def _events(
+        self, events: Sequence[WatchEvent], stream: WatchStream, extend: Callable[[Sequence[Delta]], None]
+    ) -> bool:
+        """As `_event` for each; changes in a row that are plainly to be applied are handed over together."""
+        for part in runs(events, lambda: self._protocol.applies_all):
+            if isinstance(part, WatchEvent):
+                if not self._event(part, stream):
+                    return False
+            else:
+                self._hand_over(part, extend)
+        return True
+
+    def _hand_over(self, changes: Sequence[Delta], extend: Callable[[Sequence[Delta]], None]) -> None:
+        now = self._clock.now()
+        self._protocol.applied(now, len(changes), changes[-1].object.resource_version)  # type: ignore[union-attr]
+        self._counts["events"] += len(changes)
+        self._last_event_at = now
+        try:
+            extend(changes)
+        except Exception:  # noqa: BLE001 - nothing was taken; one by one it shows which of them was refused
+            for change in changes:
+                self._apply(EVENT_TYPES[change.type], change.object)  # type: ignore[arg-type]
 
     def _hold(self, stream: WatchStream) -> None:
         with self._condition:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from informers.delta_fifo import DeltaFIFO, Deltas, Transform
 from informers.errors import FIFOClosed, InformerStopped, SyncError, SyncTimeout, Timeout
-from informers.event import Event, EventType, Reason, apply_deltas
+from informers.event import Event, EventType, Reason, apply_batch
 from informers.foreign import described
 from informers.handlers import EventHandler, Filter, OnAdd, OnDelete, OnEvent, OnUpdate, Registration, in_handler
 from informers.indexer import NAMESPACE_INDEX, Indexer, IndexerView, IndexFunction, namespace_index
@@ -22,6 +22,7 @@ from informers.key import ObjectKey, as_key
 from informers.lister import Lister
 from informers.news import News
 from informers.object import Object
+from informers.pending import Batch
 from informers.protocol import ProtocolConfig, is_number, is_older
 from informers.reflector import Reflector
 from informers.sink import QueueSink
@@ -150,7 +151,8 @@ class SharedInformer:
         with self._lock:
             if self._stopped:
                 raise InformerStopped(f"informer of {self.name} was stopped; no handler can be added")
-            registration.offer([Event(EventType.ADD, None, obj, Reason.INITIAL) for obj in self._indexer.list()])
+            present = [Event(EventType.ADD, None, obj, Reason.INITIAL) for obj in self._indexer.list()]
+            registration.offer(Batch(present))
             if self._synced:
                 registration.mark_synced()
             self._registrations.append(registration)
@@ -409,19 +411,14 @@ class SharedInformer:
 
     def _process(self, batch: Sequence[Deltas], is_initial: bool) -> None:
         events: list[Event] = []
-        changes: list[tuple[ObjectKey, Object | None]] = []
         with self._lock:
-            for deltas in batch:
-                key = deltas[0].object.key
-                cached = self._indexer.get(key)
-                held, dropped = apply_deltas(deltas, cached, is_initial=is_initial, events=events)
-                self._time_travel += dropped
-                if held is not cached:
-                    changes.append((key, held))
+            changes, dropped = apply_batch(batch, self._indexer.get, is_initial=is_initial, events=events)
+            self._time_travel += dropped
             self._indexer.apply(changes)
             if events:
+                handed = Batch(events)
                 for registration in self._registrations:
-                    registration.offer(events)
+                    registration.offer(handed)
 
     def _check_synced(self) -> None:
         if self._synced or not self._fifo.has_synced():
@@ -450,9 +447,9 @@ class SharedInformer:
             due = [each for each in self._registrations if each.next_resync is not None and each.next_resync <= now]
             if not due:
                 return
-            events = [Event(EventType.UPDATE, obj, obj, Reason.RESYNC) for obj in self._indexer.list()]
+            shown = Batch([Event(EventType.UPDATE, obj, obj, Reason.RESYNC) for obj in self._indexer.list()])
             for registration in due:
-                registration.offer(events)
+                registration.offer(shown)
                 self._schedule_resync(registration)
 
 

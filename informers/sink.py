@@ -1,14 +1,57 @@
-"""A source's end of an informer's queue."""
+"""Where a reflector puts what it sees, and a source's end of an informer's queue, which is one such place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
-from informers.delta_fifo import DeltaFIFO
+from informers.delta_fifo import Delta, DeltaFIFO, DeltaType
 from informers.key import ObjectKey
 from informers.object import Object
+from informers.source import WatchEvent
 
-__all__ = ["QueueSink"]
+__all__ = ["EVENT_TYPES", "QueueSink", "Sink", "runs"]
+
+_DELTA_TYPES = {"ADDED": DeltaType.ADDED, "MODIFIED": DeltaType.UPDATED, "DELETED": DeltaType.DELETED}
+EVENT_TYPES = {delta_type: event_type for event_type, delta_type in _DELTA_TYPES.items()}
+
+
+class Sink(Protocol):
+    """Where a reflector puts what it sees: a `DeltaFIFO`, an `Indexer`, or anything like them.
+
+    Methods may raise: the error is counted and logged, and the reflector goes on (after a failed `replace` it lists
+    again). `keep` of `replace` names objects that are listed but could not be read. Where a sink has a method
+    `extend(changes)`, a sequence of `Delta`s, it is called for several events at once; if it raises, it must not have
+    taken any of them.
+    """
+
+    def add(self, obj: Object) -> None: ...
+    def update(self, obj: Object) -> None: ...
+    def delete(self, obj: Object) -> None: ...
+    def replace(
+        self, objs: Iterable[Object], resource_version: str = "", *, keep: Iterable[ObjectKey] = ()
+    ) -> None: ...
+
+
+def runs(events: Iterable[WatchEvent], plain: Callable[[], bool]) -> Iterator[list[Delta] | WatchEvent]:
+    """Changes in a row as one list of deltas, and each other event by itself.
+
+    While not `plain()`, each change is by itself too; it is asked at the beginning and after each such event.
+    """
+    changes: list[Delta] = []
+    types: Mapping[str, DeltaType] = _DELTA_TYPES if plain() else {}
+    for event in events:
+        type_ = types.get(event.type)
+        if type_ is not None:
+            changes.append(Delta(type_, event.object))
+            continue
+        if changes:
+            yield changes
+            changes = []
+        yield event
+        types = _DELTA_TYPES if plain() else {}
+    if changes:
+        yield changes
 
 
 class QueueSink:
@@ -39,11 +82,22 @@ class QueueSink:
         self._fifo.delete(obj)
         self.version = obj.resource_version
 
+    def extend(self, changes: Sequence[Delta]) -> None:
+        """See `Sink`."""
+        if self._namespace is not None:
+            for change in changes:
+                if change.type is not DeltaType.DELETED:
+                    self._check(change.key)
+        self._fifo.extend(changes)
+        if changes and isinstance(last := changes[-1].object, Object):
+            self.version = last.resource_version
+
     def replace(self, objs: Iterable[Object], resource_version: str = "", *, keep: Iterable[ObjectKey] = ()) -> None:
         """See `Sink`."""
-        objs = [*objs]
-        for obj in objs:
-            self._check(obj.key)
+        if self._namespace is not None:
+            objs = [*objs]
+            for obj in objs:
+                self._check(obj.key)
         self._fifo.replace(objs, resource_version, namespace=self._namespace, keep=keep)
         self.version = resource_version
 

@@ -24,7 +24,7 @@ from informers.source import WatchEvent
 __all__ = ["Dechunker", "HttpWatchStream", "Lines"]
 
 _log = logging.getLogger(__name__)
-_PIECE = 1 << 16
+_PIECE = 1 << 18
 _LONGEST_LINE = 32 << 20  # some ten times the largest object that a server takes
 _GRACE = 30.0  # the server ends a watch at its timeoutSeconds; this much later it is taken for dead
 
@@ -141,6 +141,7 @@ class HttpWatchStream:
         self._lines = Lines()
         self._ready: deque[bytes] = deque()
         self._lock = threading.Lock()
+        self._raised: Exception | None = None
         self._reading = False
         self._closed = False
         self._finished = False
@@ -164,6 +165,29 @@ class HttpWatchStream:
             if found is not None:
                 return found
         raise StopIteration
+
+    def read_batch(self) -> list[WatchEvent]:
+        """What iteration gives, as many events at once as have come, in order; waits for the first. Empty at the end.
+
+        Raises what iteration raises, once the events before it were given.
+        """
+        if self._raised is not None:
+            raise self._raised
+        found: list[WatchEvent] = []
+        while not self._closed and not found:
+            if not self._ready:
+                self._fill()
+            while self._ready:
+                try:
+                    event = self._decode(self._ready.popleft())
+                except Exception as error:
+                    if not found:
+                        raise
+                    self._raised = error  # the stream is closed; what came before is still good
+                    break
+                if event is not None:
+                    found.append(event)
+        return found
 
     def _decode(self, line: bytes) -> WatchEvent | None:
         try:

@@ -14,6 +14,10 @@ def accepts(obj) -> bool:
     return obj.labels.get("app") == "x"
 
 
+def fail(event: Event, error: BaseException) -> None:
+    raise error
+
+
 def show(event: Event | None) -> str:
     if event is None:
         return "nothing"
@@ -61,8 +65,7 @@ def test_each_event_calls_its_function_and_on_event(pod):
         Event(UPDATE, first, second, Reason.WATCH),
         Event(DELETE, second, None, Reason.RELIST, True, second),
     ):
-        for call in handler.calls(event):
-            call()
+        handler.deliver(event, fail)
     assert calls == [
         ("add", "1", True), ("event", ADD), ("add", "1", False), ("event", ADD),
         ("update", "1", "2"), ("event", UPDATE), ("delete", "2", True), ("event", DELETE),
@@ -71,7 +74,7 @@ def test_each_event_calls_its_function_and_on_event(pod):
 
 def test_functions_that_are_not_given_are_skipped(pod):
     handler = EventHandler(on_add=lambda obj, is_initial: None)
-    assert [*handler.calls(Event(DELETE, pod("a"), None, Reason.WATCH))] == []
+    handler.deliver(Event(DELETE, pod("a"), None, Reason.WATCH), fail)
 
 
 def test_a_handler_is_named_after_its_functions():

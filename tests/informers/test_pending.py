@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from informers import Event, EventType, Object, Reason
-from informers.pending import SYNCED, Pending, merge
+from informers.pending import Batch, Pending, merge
 
 ADD, UPDATE, DELETE = EventType.ADD, EventType.UPDATE, EventType.DELETE
 
@@ -63,48 +63,50 @@ def test_a_merged_add_keeps_its_reason_and_a_resync_never_hides_a_change():
 
 def test_up_to_the_bound_every_event_is_kept():
     row = Pending(3)
-    row.extend([event("add 1"), event("update 1 2"), event("update 2 3")])
+    row.extend(Batch([event("add 1"), event("update 1 2"), event("update 2 3")]))
     assert [show(each) for each in row.take(10)] == ["add 1", "update 1 2", "update 2 3"]
     assert row.coalesced == 0
 
 
 def test_past_the_bound_events_of_one_object_merge_in_the_place_of_the_first():
     row = Pending(2)
-    row.extend([event("update 1 2"), event("add 5", "v")])
-    row.extend([event("update 2 3"), event("update 5 6", "v")])
+    row.extend(Batch([event("update 1 2"), event("add 5", "v")]))
+    row.extend(Batch([event("update 2 3"), event("update 5 6", "v")]))
     assert [show(each) for each in row.take(10)] == ["update 1 3", "add 6"]
     assert row.coalesced == 2
 
 
 def test_what_vanished_leaves_no_trace():
     row = Pending(1)
-    row.extend([event("add 1"), event("add 5", "v"), event("delete 2")])
+    row.extend(Batch([event("add 1"), event("add 5", "v"), event("delete 2")]))
     assert [show(each) for each in row.take(10)] == ["add 5"]
 
 
 def test_having_caught_up_events_are_kept_one_by_one_again():
     row = Pending(1)
-    row.extend([event("update 1 2"), event("update 2 3")])
+    row.extend(Batch([event("update 1 2"), event("update 2 3")]))
     row.take(1)
-    row.extend([event("update 3 4")])
+    row.extend(Batch([event("update 3 4")]))
     assert [show(each) for each in row.take(1)] == ["update 3 4"]
 
 
 def test_without_a_bound_nothing_is_merged():
     row = Pending(None)
-    row.extend([event(f"update {version} {version + 1}") for version in range(5000)])
+    row.extend(Batch([event(f"update {version} {version + 1}") for version in range(5000)]))
     assert len(row) == 5000
 
 
 def test_a_recreated_object_is_another_one():
     row = Pending(1)
-    row.extend([event("update 1 2"), event("delete 3"), event("add 4", "v"), event("update 4 5", "v")])
+    row.extend(Batch([event("update 1 2"), event("delete 3"), event("add 4", "v"), event("update 4 5", "v")]))
     assert [show(each) for each in row.take(10)] == ["delete 3", "add 5"]
 
 
 def test_the_end_of_the_first_events_keeps_its_place():
     row = Pending(1)
-    row.extend([event("add 1"), event("add 1", "v"), SYNCED, event("add 1", "w"), event("update 1 2", "v")])
+    row.extend(Batch([event("add 1"), event("add 1", "v")]))
+    row.mark()
+    row.extend(Batch([event("add 1", "w"), event("update 1 2", "v")]))
     assert [show(each) for each in row.take(10)] == ["add 1", "add 2", "synced", "add 1"]
 
 
@@ -133,10 +135,10 @@ def test_whatever_is_merged_the_handler_sees_a_legal_history_with_the_same_end(s
         if step == "t":
             deliver(2)
         elif step == "d" and uid in source:
-            row.extend([Event(DELETE, new, None, Reason.WATCH, False, source.pop(uid))])
+            row.extend(Batch([Event(DELETE, new, None, Reason.WATCH, False, source.pop(uid))]))
         elif step in "cu":
             old = source.get(uid)
-            row.extend([Event(UPDATE if old is not None else ADD, old, new, Reason.WATCH)])
+            row.extend(Batch([Event(UPDATE if old is not None else ADD, old, new, Reason.WATCH)]))
             source[uid] = new
         assert len(row) <= max(limit, 3)
     deliver(1000)
