@@ -43,7 +43,7 @@ T = TypeVar("T")
 Build = Callable[..., Path]
 Limiter = dict[str, Any]
 Answer = dict[str, Any]
-Play = Callable[[Iterable[tuple[Limiter, list[str]]]], list[list[Answer]]]
+Play = Callable[..., list[list[Answer]]]
 
 
 @pytest.fixture(scope="session")
@@ -67,12 +67,17 @@ def build_program(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 @pytest.fixture(scope="session")
 def play_there(build_program: Build) -> Play:
-    """Plays histories to client-go's typed rate limiting queue; gives the answers to the steps of each."""
+    """Plays histories to client-go's typed rate limiting queue, or to controller-runtime's priority queue if asked to.
+
+    Gives the answers to the steps of each history.
+    """
     program = build_program("test", "-c", package="./workqueue")
 
-    def play(histories: Iterable[tuple[Limiter, list[str]]]) -> list[list[Answer]]:
+    def play(histories: Iterable[tuple[Limiter, list[str]]], *, queue: str = "client-go") -> list[list[Answer]]:
         lines = [
-            json.dumps({"limiter": _limiter_there(limiter), "steps": [_step_there(step) for step in steps]})
+            json.dumps(
+                {"queue": queue, "limiter": _limiter_there(limiter), "steps": [_step_there(step) for step in steps]}
+            )
             for limiter, steps in histories
         ]
         command = [str(program), "-test.timeout=100s"]
@@ -200,6 +205,7 @@ class _Player:
             "len": len(self._queue),
             "shutting_down": self._queue.shutting_down,
             "drained": self._drained,
+            "panicked": 0,
             "requeues": self._queue.num_requeues(item),
             "depth": seen.ready + seen.pending,
             "adds": seen.adds,

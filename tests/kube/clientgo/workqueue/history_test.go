@@ -10,6 +10,7 @@ import (
 
 // history is what is to be played: one line on the standard input. All durations are nanoseconds.
 type history struct {
+	Queue   string  `json:"queue"` // whose: client-go or controller-runtime
 	Limiter limiter `json:"limiter"`
 	Steps   []step  `json:"steps"`
 }
@@ -23,12 +24,13 @@ type step struct {
 
 // answer is what can be seen of the queue after a step.
 type answer struct {
-	// Result is the item that a get gave, "nothing" where it would have blocked, "shut down" where it said so.
+	// Result is the item that a get gave, "nothing" where it blocks, "shut down" where it said so; "panic" after any step.
 	Result       string `json:"result"`
 	Len          int    `json:"len"`
 	ShuttingDown bool   `json:"shutting_down"`
-	// Drained counts the calls of ShutDownWithDrain that have returned.
-	Drained int64 `json:"drained"`
+	// Drained and Panicked count the calls of ShutDownWithDrain that have returned and those that could not.
+	Drained  int64 `json:"drained"`
+	Panicked int64 `json:"panicked"`
 	// Requeues is the NumRequeues of the step's item.
 	Requeues int     `json:"requeues"`
 	Depth    float64 `json:"depth"`

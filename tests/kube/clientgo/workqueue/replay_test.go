@@ -1,5 +1,5 @@
-// Package workqueue plays histories on client-go's typed rate limiting queue: JSON lines on the standard input, and for
-// each of them the answers of its steps as one JSON line on the standard output.
+// Package workqueue plays histories on client-go's typed rate limiting queue or on controller-runtime's priority queue:
+// JSON lines on the standard input, and for each of them the answers of its steps as one JSON line on the standard output.
 //
 // It is a test because of testing/synctest, which only a test may use: synctest.Wait returns when every goroutine of the
 // queue is blocked until the next step, so that each answer shows the queue settled, without a sleep and without a
@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
 func TestReplay(t *testing.T) {
@@ -44,18 +46,40 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// player is a queue with its clock and what it reports.
+// player plays to one queue.
 type player struct {
 	workqueue.TypedRateLimitingInterface[string]
-	clock   *clocktesting.FakeClock
-	metrics metrics
-	drained atomic.Int64
+	clock    *clocktesting.FakeClock // moves together with the bubble's own clock
+	metrics  metrics
+	drained  atomic.Int64
+	panicked atomic.Int64
+	getter   chan string // the answer of a Get that blocks; nil if none does
+	end      func()      // leaves no goroutine behind
 }
 
-// play goes through a history in a bubble of its own, and leaves no goroutine behind in it.
+// play goes through a history in a bubble of its own.
 func play(h history) []answer {
 	p := &player{clock: clocktesting.NewFakeClock(time.Now())}
-	// As the rate limiting queue makes them itself; but the innermost one is needed at the end.
+	switch h.Queue {
+	case "client-go":
+		p.useClientGo(h.Limiter)
+	case "controller-runtime":
+		p.useControllerRuntime(h.Limiter)
+	default:
+		panic(fmt.Sprintf("no queue %q", h.Queue))
+	}
+	synctest.Wait()
+	answers := []answer{}
+	for _, each := range h.Steps {
+		result := p.do(each)
+		answers = append(answers, p.look(each, result))
+	}
+	p.end()
+	return answers
+}
+
+// useClientGo makes the queues that a rate limiting queue makes itself, because the innermost one is needed at the end.
+func (p *player) useClientGo(limiter limiter) {
 	basic := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{
 		Name: "replay", Clock: p.clock, MetricsProvider: &p.metrics,
 	})
@@ -63,23 +87,35 @@ func play(h history) []answer {
 		Name: "replay", Clock: p.clock, MetricsProvider: &p.metrics, Queue: basic,
 	})
 	p.TypedRateLimitingInterface = workqueue.NewTypedRateLimitingQueueWithConfig(
-		h.Limiter.build(), workqueue.TypedRateLimitingQueueConfig[string]{DelayingQueue: delaying})
-	synctest.Wait()
-
-	answers := []answer{}
-	for _, each := range h.Steps {
-		result := p.do(each)
-		synctest.Wait()
-		answers = append(answers, p.look(each, result))
+		limiter.build(), workqueue.TypedRateLimitingQueueConfig[string]{DelayingQueue: delaying})
+	p.end = func() {
+		p.ShutDown()     // ends the delaying queue's loop
+		basic.ShutDown() // ends every drain that still waits, which the one before does once only
 	}
-
-	p.ShutDown()     // ends the delaying queue's loop
-	basic.ShutDown() // ends every drain that still waits, which the one before does once only
-	return answers
 }
 
-// do takes one step, which never blocks. What a get gives is the result.
-func (p *player) do(s step) string {
+func (p *player) useControllerRuntime(limiter limiter) {
+	p.TypedRateLimitingInterface = priorityqueue.New("replay", func(options *priorityqueue.Opts[string]) {
+		if limiter.Kind != "default" {
+			options.RateLimiter = limiter.build()
+		}
+		options.MetricProvider = &p.metrics
+	})
+	p.end = func() {
+		if !p.ShuttingDown() {
+			p.ShutDown()
+		}
+	}
+}
+
+// do takes one step and returns when the queue has settled. The result is what a get gave, or that the step panicked.
+func (p *player) do(s step) (result string) {
+	defer synctest.Wait()
+	defer func() {
+		if problem := recover(); problem != nil {
+			result = "panic"
+		}
+	}()
 	switch s.Op {
 	case "add":
 		p.Add(s.Item)
@@ -94,31 +130,50 @@ func (p *player) do(s step) string {
 	case "forget":
 		p.Forget(s.Item)
 	case "advance":
-		time.Sleep(s.For) // the bubble's clock, for rate.Limiter: passes at once, as everybody else is blocked
+		time.Sleep(s.For) // passes at once, as everybody else is blocked
 		p.clock.Step(s.For)
 	case "shut_down":
 		p.ShutDown()
 	case "shut_down_with_drain":
 		go func() {
+			defer func() {
+				if problem := recover(); problem != nil {
+					p.panicked.Add(1)
+				}
+			}()
 			p.ShutDownWithDrain()
 			p.drained.Add(1)
 		}()
 	default:
-		panic(fmt.Sprintf("no step %q", s.Op))
+		log.Fatalf("no step %q", s.Op)
 	}
 	return ""
 }
 
-// get asks the queue only if it can answer at once: nobody else takes from it.
+// get gives what a worker that calls Get has got by now. Where Len counts an item that Get does not hand out, as
+// controller-runtime's does, that worker goes on waiting until the next get.
 func (p *player) get() string {
 	if p.Len() == 0 && !p.ShuttingDown() {
 		return "nothing"
 	}
-	item, shutDown := p.Get()
-	if shutDown {
-		return "shut down"
+	if p.getter == nil {
+		p.getter = make(chan string, 1)
+		go func(answer chan<- string) {
+			item, shutDown := p.Get()
+			if shutDown {
+				item = "shut down"
+			}
+			answer <- item
+		}(p.getter)
 	}
-	return item
+	synctest.Wait()
+	select {
+	case item := <-p.getter:
+		p.getter = nil
+		return item
+	default:
+		return "nothing"
+	}
 }
 
 func (p *player) look(s step, result string) answer {
@@ -127,6 +182,7 @@ func (p *player) look(s step, result string) answer {
 		Len:          p.Len(),
 		ShuttingDown: p.ShuttingDown(),
 		Drained:      p.drained.Load(),
+		Panicked:     p.panicked.Load(),
 		Requeues:     p.NumRequeues(s.Item),
 		Depth:        p.metrics.depth.value,
 		Adds:         p.metrics.adds.value,
