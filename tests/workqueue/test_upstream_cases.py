@@ -61,6 +61,8 @@ ELSEWHERE = {
         "test_queue.test_get_waits_for_a_delayed_item_and_no_longer",
     "TestItemIsReturnedAsSoonAsPossible": "test_queue.test_get_blocks_until_something_is_added",
     "TestGetFromPriorityQueueIsUnblockedOnShutdown": "test_queue.test_shut_down_wakes_all_getters",
+    "TestPriorityQueueDoesNotDeadlockOnShutdownWhileHandingOutItems":
+        "test_bug_reports.test_getters_and_producers_in_full_swing_all_return_at_shutdown",
 }  # fmt: skip
 
 ENDINGS = ["shut_down", "shut_down_with_drain"]
