@@ -42,7 +42,7 @@ ELSEWHERE = {
     "controller-runtime#3157: a retry loses its priority": f"{QUEUE}.test_a_retry_keeps_its_priority",
     "controller-runtime#3066: the depth is negative for an item that waited and was added":
         "workqueue/test_upstream_cases.test_a_waiting_item_that_is_added_now_counts_once",
-    "kubernetes#68179: depth and time in the queue are wrong": 
+    "kubernetes#68179: depth and time in the queue are wrong":
         "workqueue/test_metrics.test_the_numbers_are_those_of_client_go",
     "controller-runtime#3330: what becomes due stands behind lower priorities":
         "workqueue/test_upstream_cases.test_what_becomes_due_goes_before_lower_priorities_that_were_ready",
@@ -158,7 +158,7 @@ def test_a_bucket_may_be_asked_for_and_then_spaces_its_items_evenly(clock: FakeC
 
 
 def test_add_after_neither_counts_nor_forgets_failures(clock: FakeClock) -> None:
-    """controller-runtime#392, #755: coming back later is neither a failure nor a success, so who succeeded must forget."""
+    """controller-runtime#392, #755: coming back later is neither a failure nor a success: who succeeded must forget."""
     queue: WorkQueue[str] = WorkQueue(clock=clock)
     for _ in range(3):
         queue.add_rate_limited("a")
