@@ -69,7 +69,11 @@ def _wrapped(text: str) -> str:
 def _other_interpreters(reports: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if others:
         yield "## Other interpreters"
-        yield "Each interpreter in a run of its own: compare the ratios only."
+        yield _wrapped(
+            "Each interpreter had a run of its own, so compare the ratios only. A column more: "
+            "`.venv-3.12/bin/python benchmarks/bench_NAME.py --json build/benchmarks/NAME-3.12.json`, then "
+            "`python benchmarks/document.py build/benchmarks docs/benchmarks.md`."
+        )
     for data in reports:
         runs = [data, *(other for other in others if other["name"] == data["name"])]
         if len(runs) > 1:

@@ -237,6 +237,7 @@ def _group(group: Group) -> dict[str, Any]:
 
 def options(*, rounds: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The options that every benchmark has: `--quick`, `--rounds` and `--json`, given as quick, rounds, json_file."""
+    default = rounds
 
     def decorate(main: Callable[..., None]) -> Callable[..., None]:
         @click.option("--quick", is_flag=True, help="A smoke run: one round, little work. Its figures say nothing.")
@@ -248,7 +249,6 @@ def options(*, rounds: int) -> Callable[[Callable[..., None]], Callable[..., Non
 
         return command
 
-    default = rounds
     return decorate
 
 
