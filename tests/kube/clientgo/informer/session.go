@@ -66,11 +66,6 @@ func (s *Session) play(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	informer, run := s.informer(client)
-	if s.IndexPanicOn != "" {
-		if err := informer.AddIndexers(cache.Indexers{"panics": s.panickingIndex}); err != nil {
-			return nil, err
-		}
-	}
 	recorder := newRecorder(ctx, s, informer.GetStore())
 	registration, err := informer.AddEventHandlerWithResyncPeriod(
 		recorder, time.Duration(s.ResyncMillis)*time.Millisecond)
@@ -111,8 +106,12 @@ func (s *Session) informer(client dynamic.Interface) (cache.SharedIndexInformer,
 			factory.Shutdown()
 		}
 	}
+	indexers := cache.Indexers{}
+	if s.IndexPanicOn != "" {
+		indexers["panics"] = s.panickingIndex
+	}
 	informer := cache.NewSharedIndexInformerWithOptions(
-		source(client, s.WatchList), &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{})
+		source(client, s.WatchList), &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{Indexers: indexers})
 	return informer, informer.RunWithContext
 }
 

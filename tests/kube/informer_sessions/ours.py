@@ -1,0 +1,86 @@
+"""Plays a session to our informer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from informer_sessions.history import Played, Shown
+from informer_sessions.script import MARKER, Script
+
+from informers import Client, Event, EventType, ProtocolConfig, SharedInformer
+from informers.backoff import BackoffConfig
+from informers.event import Reason
+
+_NAMES = {EventType.ADD: "add", EventType.UPDATE: "update", EventType.DELETE: "delete"}
+_BACKOFF = BackoffConfig(base=0.001, cap=0.01)
+
+
+def protocol(script: Script, **options: Any) -> ProtocolConfig:
+    """How the script wants our informer to ask, with waits as short as client-go is given."""
+    config: dict[str, Any] = {
+        "page_size": script.client_page,
+        "prefer_stale": script.client_stale,
+        "watch_list": script.client_watch_list,
+        "initial_silence": 0.1,
+        "not_found_cap": 0.01,
+        "backoff": _BACKOFF,
+    }
+    return ProtocolConfig(**config | options)
+
+
+class Recorder:
+    """A handler that keeps its events. `marked` is set once the marker was added."""
+
+    def __init__(self) -> None:
+        self.history: list[Shown] = []
+        self.marked = threading.Event()
+
+    def __call__(self, event: Event) -> None:
+        obj, old = event.object, event.old
+        update = event.type is EventType.UPDATE
+        self.history.append(
+            Shown(
+                event=_NAMES[event.type],
+                key=str(obj.key),
+                uid=obj.uid,
+                rv=obj.resource_version,
+                old_uid=old.uid if update and old is not None else "",
+                old_rv=old.resource_version if update and old is not None else "",
+                unknown=event.final_state_unknown,
+                initial=event.reason is Reason.INITIAL,
+            )
+        )
+        if event.type is EventType.ADD and obj.name == MARKER:
+            self.marked.set()
+
+
+def play(url: str, script: Script, seconds: float, options: Mapping[str, Any] | None = None) -> list[Played]:
+    """What two handlers were shown: one that gets everything, and one whose waiting events are merged at once."""
+    with Client.from_url(url, timeout=seconds) as client:
+        source = client.resource("v1", "ConfigMap").list_watch(namespace="ns")
+        informer = SharedInformer(source, protocol=protocol(script, **(options or {})))
+        recorders = [Recorder(), Recorder()]
+        registrations = [
+            informer.add_event_handler(on_event=recorder, max_pending=limit)
+            for recorder, limit in zip(recorders, (None, 1), strict=True)
+        ]
+        informer.start()
+        ended = [recorder.marked.wait(seconds) for recorder in recorders]
+        status = informer.status()
+        cache = {
+            str(obj.key): (obj.uid, obj.resource_version, str(obj.get("data", {}).get("n")))
+            for obj in informer.lister.list()
+        }
+        synced, handlers = informer.has_synced(), [registration.has_synced() for registration in registrations]
+        stopped = informer.stop(10)
+    more = {
+        "status": status,
+        "stopped": stopped,
+        "unexpected": status.internal_errors + sum(each.failed for each in status.handlers),
+    }
+    return [
+        Played(end, tuple(recorder.history), cache, synced, handler, more)
+        for recorder, end, handler in zip(recorders, ended, handlers, strict=True)
+    ]
