@@ -261,7 +261,7 @@ class FakeListWatch:
                 start, items = self._page_of(continue_)
                 version = continue_.partition("/")[0]
             else:
-                at = self._answered_at(resource_version)
+                at = self._answered_at(resource_version, list_=True)
                 items, version = self._items_at(at), str(at)
             page = items[start : start + limit] if limit else items[start:]
             left = len(items) - start - len(page)
@@ -298,7 +298,7 @@ class FakeListWatch:
             self._requested("watch", options)
             if send_initial_events and not self.watch_list:
                 raise InvalidError("sendInitialEvents is forbidden for watch: the WatchList feature gate is off")
-            at = self._answered_at(resource_version)
+            at = self._answered_at(resource_version, list_=bool(send_initial_events))
             stream = FakeWatch(
                 self._condition,
                 self._clock,
@@ -323,16 +323,17 @@ class FakeListWatch:
         if self._faults.errors[verb]:
             raise self._faults.errors[verb].popleft()
 
-    def _answered_at(self, version: str | None) -> int:
+    def _answered_at(self, version: str | None, *, list_: bool) -> int:
         """The version at which the server that answers stands. Only a request without a version is a quorum read."""
         lagging = self._faults.lagging_at
-        now = self._version if lagging is None or not version or lagging < self._faults.compacted else lagging
-        if version and int(version) > now:
+        if lagging is None or not version or lagging < self._faults.compacted:
+            lagging, list_ = self._version, False
+        if version and int(version) > lagging and not list_:
             raise ServerTimeoutError(
-                f"Too large resource version: {version}, current: {now}",
+                f"Too large resource version: {version}, current: {lagging}",
                 details={"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]},
             )
-        return now
+        return lagging
 
     def _items_at(self, version: int) -> Items:
         items = dict(self._items)

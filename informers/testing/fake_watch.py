@@ -65,6 +65,7 @@ class FakeWatch:
         self._not_before: float | None = None
         self._error: Exception | None = None
         self._ended = False
+        self._closed = False
 
     # ---- for the source
 
@@ -142,7 +143,7 @@ class FakeWatch:
                         if left <= 0:
                             raise self._over()
                         wait = left if wait is None else min(wait, left)
-                elif self._ended and self._error is None:
+                elif self._closed:
                     raise self._over()
                 self._clock.wait(self._condition, wait)
 
@@ -167,7 +168,8 @@ class FakeWatch:
         """End the stream, from any thread."""
         with self._condition:
             self._events.clear()
-            self._ended, self._error = True, None
+            self._closed = self._ended = True
+            self._error = None
             self._on_end(self)
             self._condition.notify_all()
 

@@ -27,8 +27,9 @@ class Fault(Enum):
     DUPLICATE = "duplicate"
     """From now on the open watches deliver each event twice."""
     REORDER = "reorder of connections"
-    """New requests are answered by a server that stays where it is while the others go on: lists that may be stale are,
-    versions it has not come to are too large, and its watches deliver what is newer only after `recover`.
+    """New requests are answered by a server that stays where it is while the others go on: lists are as old as it is,
+    even where they asked for no older one than they know, watches from versions that it has not come to are refused,
+    and what is newer is delivered only after `recover`. A list without a version is still the latest.
     """
     EMPTY = "empty 200"
     """The next request is answered with success and nothing else: a watch that ends at once, a list without a body."""

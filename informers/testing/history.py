@@ -27,9 +27,9 @@ class HistoryChecker:
 
     For every uid: first an add, then updates whose old object is the one shown before and whose versions rise (a resync
     shows the same again), then a delete, and nothing after a delete that was seen to happen. Under one name there is
-    one object at a time. A delete with its final state unknown (kept in `unknown_deletes`) shows the last state that was
-    seen; such an object may turn out to be there still (a kind that was gone for a while). What is wrong is kept in
-    `wrong`; no call raises.
+    one object at a time. A delete with its final state unknown (kept in `unknown_deletes`) shows the last state that
+    was seen; such an object may turn out to be there still (a kind that was gone for a while). What is wrong is kept
+    in `wrong`; no call raises.
 
     `filtered`: the handler has a filter, so that objects may leave and come back. `restored`: the server may go back to
     an earlier state (a backup of etcd), so that versions may fall.

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
-from informers.errors import ExpiredError, InternalError, InvalidError, NotFoundError, ServerTimeoutError
-from informers.testing import FakeListWatch
+from informers.errors import (
+    ConnectionReset,
+    ExpiredError,
+    InternalError,
+    InvalidError,
+    MalformedResponseError,
+    NotFoundError,
+    ServerTimeoutError,
+)
+from informers.testing import FakeListWatch, Fault
+from workqueue.testing import FakeClock
 
 
 def take(stream, count: int) -> list[str]:
@@ -158,3 +169,117 @@ def test_bookmarks_go_to_watches_that_take_them(source):
 def test_waiting_for_requests_times_out(source):
     with pytest.raises(TimeoutError):
         source.wait_for_requests("list", 1, timeout=0.01)
+
+
+# ---- faults by name
+
+
+def test_410_hits_the_open_watches_and_the_next_one(source, pod):
+    stream = source.watch(resource_version="2")
+    source.add(pod("late"))
+    source.inject(Fault.GONE)
+    with pytest.raises(ExpiredError):
+        next(stream)
+    with pytest.raises(ExpiredError):
+        source.watch(resource_version="2")
+    assert take(source.watch(resource_version="2"), 1) == ["ADDED late@3"]
+
+
+def test_what_a_cut_watch_had_not_delivered_comes_with_the_next_one(source, pod):
+    stream = source.watch(resource_version="2")
+    source.add(pod("late"))
+    source.inject(Fault.CUT)
+    with pytest.raises(ConnectionReset):
+        next(stream)
+    assert take(source.watch(resource_version="2"), 1) == ["ADDED late@3"]
+
+
+def test_a_half_open_watch_is_deaf_until_it_is_closed_and_new_ones_are_well(source, pod):
+    clock = FakeClock()
+    source = FakeListWatch([pod("a")], clock=clock)
+    stream = source.watch(resource_version="1", timeout_seconds=10.0)
+    source.inject(Fault.HALF_OPEN)
+    source.add(pod("late"))
+    source.drop_watches()
+    found = []
+    reader = threading.Thread(target=lambda: found.extend(stream))
+    reader.start()
+    clock.advance(100.0)
+    assert take(source.watch(resource_version="1"), 1) == ["ADDED late@2"]
+    assert reader.is_alive()
+    stream.close()
+    reader.join(10)
+    assert found == []
+
+
+def test_a_slow_watch_delivers_an_event_a_second(pod):
+    clock = FakeClock()
+    source = FakeListWatch(clock=clock)
+    stream = source.watch(resource_version="0")
+    source.inject(Fault.SLOW)
+    for name in "abc":
+        source.add(pod(name))
+    found, arrived = [], threading.Semaphore(0)
+
+    def read():
+        for event in stream:
+            found.append((clock.now(), event.object.name))
+            arrived.release()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for _ in "abc":
+        clock.wait_for_sleepers(1)
+        clock.advance(1.0)
+        assert arrived.acquire(timeout=10)
+    assert found == [(1.0, "a"), (2.0, "b"), (3.0, "c")]
+    stream.close()
+    reader.join(10)
+
+
+def test_a_poison_event_is_counted_and_named_and_what_follows_arrives(source, pod):
+    stream = source.watch(resource_version="2")
+    source.inject(Fault.POISON)
+    source.add(pod("late"))
+    assert take(stream, 1) == ["ADDED late@3"]
+    assert (stream.unreadable, stream.last_unreadable) == (1, "MODIFIED of something without a readable key")
+
+
+def test_duplicates_come_one_after_the_other_until_recovery(source, pod):
+    stream = source.watch(resource_version="2")
+    source.inject(Fault.DUPLICATE)
+    source.add(pod("x"))
+    source.recover()
+    source.add(pod("y"))
+    assert take(stream, 3) == ["ADDED x@3", "ADDED x@3", "ADDED y@4"]
+
+
+def test_new_connections_come_to_a_server_that_stands_still(source, pod):
+    well = source.watch(resource_version="2")
+    source.inject(Fault.REORDER)
+    source.modify(pod("a", app="x"))
+    source.add(pod("late"))
+    source.delete("ns/b")
+    assert take(well, 3) == ["MODIFIED a@3", "ADDED late@4", "DELETED b@5"]
+    for version in ("0", "4"):
+        listed = source.list(resource_version=version)
+        assert [(obj.name, obj.resource_version) for obj in listed.items] == [("a", "1"), ("b", "2")]
+        assert listed.resource_version == "2"
+    assert source.list().resource_version == "5"
+    with pytest.raises(ServerTimeoutError, match="Too large"):
+        source.watch(resource_version="5")
+    behind = source.watch(resource_version="1")
+    assert take(behind, 1) == ["ADDED b@2"]
+    source.recover()
+    assert take(behind, 3) == ["MODIFIED a@3", "ADDED late@4", "DELETED b@5"]
+
+
+@pytest.mark.parametrize("verb", ["list", "watch"])
+def test_an_empty_answer_is_a_success_with_nothing_in_it(source, verb):
+    source.inject(Fault.EMPTY)
+    if verb == "list":
+        with pytest.raises(MalformedResponseError):
+            source.list()
+    else:
+        assert list(source.watch(resource_version="0")) == []
+    assert len(source.list().items) == 2
