@@ -1,8 +1,8 @@
 """Programs of ours on client-go, in the Go module `clientgo`, and what is played to them and to ourselves.
 
-A history of a work queue is a list of lines such as ``add_after a 5``: a step, its item, and a number of units of
-1/512 of a second, which is exact both in Go's nanoseconds and in a float of seconds. So answers are compared for
-equality, rates and durations too.
+A history of a work queue is a list of lines such as ``add_after a 5`` or ``add a @-100``: a step, its item, a number of
+units of 1/512 of a second, and a priority after an @. The unit is exact both in Go's nanoseconds and in a float of
+seconds, so answers are compared for equality, rates and durations too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import subprocess
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
@@ -38,6 +38,7 @@ from workqueue.testing import FakeClock
 MODULE = Path(__file__).parent / "clientgo"
 UNITS_PER_SECOND = 512
 NANOSECONDS = 10**9 // UNITS_PER_SECOND
+NO_ITEMS = (NOTHING, SHUT_DOWN, NOT_PROCESSING) = ("nothing", "shut down", "not processing")
 
 T = TypeVar("T")
 Build = Callable[..., Path]
@@ -113,15 +114,23 @@ def limiter_here() -> Callable[[Limiter, FakeClock], RateLimiter[str]]:
     return _limiter_here
 
 
-def _step_there(step: str) -> dict[str, Any]:
-    operation, item, units = _words(step)
-    return {"op": operation, "item": item, "for": units * NANOSECONDS}
+class _Step(NamedTuple):
+    operation: str
+    item: str
+    units: int
+    priority: int | None
 
 
-def _words(step: str) -> tuple[str, str, int]:
+def _parse(step: str) -> _Step:
     operation, *rest = step.split()
+    priority = int(rest.pop().removeprefix("@")) if "@" in step else None
     units = int(rest.pop()) if operation in ("add_after", "advance") else 0
-    return operation, rest[0] if rest else "", units
+    return _Step(operation, rest[0] if rest else "", units, priority)
+
+
+def _step_there(step: str) -> dict[str, Any]:
+    operation, item, units, priority = _parse(step)
+    return {"op": operation, "item": item, "for": units * NANOSECONDS, "priority": priority}
 
 
 def _limiter_there(limiter: Limiter) -> dict[str, Any]:
@@ -194,19 +203,20 @@ class _Player:
         self._drained = 0
 
     def play(self, step: str) -> Answer:
-        operation, item, units = _words(step)
-        result = self._do(operation, item, units / UNITS_PER_SECOND)
+        parsed = _parse(step)
+        result = self._do(parsed)
         if self._drains and self._wait(self._queue.shut_down_with_drain(timeout=0)):
             self._drained, self._drains = self._drained + self._drains, 0
         seen = self._queue.statistics()
         queued, worked = self._durations.take()
         return {
             "result": result,
+            "priority": self._queue.priority(result) if result and result not in NO_ITEMS else 0,
             "len": len(self._queue),
             "shutting_down": self._queue.shutting_down,
             "drained": self._drained,
             "panicked": 0,
-            "requeues": self._queue.num_requeues(item),
+            "requeues": self._queue.num_requeues(parsed.item),
             "depth": seen.ready + seen.pending,
             "adds": seen.adds,
             "retries": seen.retries,
@@ -219,14 +229,15 @@ class _Player:
     def _wait(self, result: T | Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(result) if isinstance(result, Coroutine) else result
 
-    def _do(self, operation: str, item: str, seconds: float) -> str:
-        match operation:
+    def _do(self, step: _Step) -> str:
+        item, seconds = step.item, step.units / UNITS_PER_SECOND
+        match step.operation:
             case "add":
-                self._queue.add(item)
+                self._queue.add(item, priority=step.priority)
             case "add_after":
-                self._queue.add_after(item, seconds)
+                self._queue.add_after(item, seconds, priority=step.priority)
             case "add_rate_limited":
-                self._queue.add_rate_limited(item)
+                self._queue.add_rate_limited(item, priority=step.priority)
             case "forget":
                 self._queue.forget(item)
             case "advance":
@@ -237,20 +248,20 @@ class _Player:
             case "shut_down_with_drain":
                 self._drains += 1
             case "get" | "done":
-                return self._take_or_end(operation, item)
+                return self._take_or_end(step)
             case _:
-                raise ValueError(f"no step {operation!r}")
+                raise ValueError(f"no step {step.operation!r}")
         return ""
 
-    def _take_or_end(self, operation: str, item: str) -> str:
+    def _take_or_end(self, step: _Step) -> str:
         try:
-            if operation == "get":
+            if step.operation == "get":
                 return self._wait(self._queue.get(timeout=0))
-            self._queue.done(item)
+            self._queue.done(step.item)
         except Timeout:
-            return "nothing"
+            return NOTHING
         except ShutDown:
-            return "shut down"
+            return SHUT_DOWN
         except NotProcessing:
-            return "not processing"
+            return NOT_PROCESSING
         return ""

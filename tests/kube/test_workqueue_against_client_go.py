@@ -268,6 +268,7 @@ class Comparison:
 
 
 @pytest.mark.kube
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # the first build compiles client-go
 def test_a_thousand_histories_are_answered_as_client_go_does(
     histories: list[History], play_there: Play, play_here: Play, limiter_here: BuildLimiter
@@ -278,6 +279,7 @@ def test_a_thousand_histories_are_answered_as_client_go_does(
         pytest.fail(f"{len(found)} of {len(histories)} histories differ, the first one {comparison.report(*found[0])}")
 
 
+@pytest.mark.slow
 def test_the_histories_reach_what_they_are_for(histories: list[History], play_here: Play) -> None:
     seen: Counter[str] = Counter()
     for (_, steps), answers in zip(histories, play_here(histories), strict=True):

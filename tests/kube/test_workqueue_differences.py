@@ -13,6 +13,7 @@ import pytest
 
 pytestmark = [
     pytest.mark.kube,
+    pytest.mark.slow,
     pytest.mark.timeout(900),  # the first build compiles client-go
 ]
 

@@ -17,17 +17,20 @@ type history struct {
 
 // step is one call on the queue, or the passing of time.
 type step struct {
-	Op   string        `json:"op"`
-	Item string        `json:"item"`
-	For  time.Duration `json:"for"`
+	Op       string        `json:"op"`
+	Item     string        `json:"item"`
+	For      time.Duration `json:"for"`
+	Priority *int          `json:"priority"` // of an add; client-go knows none
 }
 
 // answer is what can be seen of the queue after a step.
 type answer struct {
 	// Result is the item that a get gave, "nothing" where it blocks, "shut down" where it said so; "panic" after any step.
-	Result       string `json:"result"`
-	Len          int    `json:"len"`
-	ShuttingDown bool   `json:"shutting_down"`
+	Result string `json:"result"`
+	// Priority is that of the item that a get gave.
+	Priority     int  `json:"priority"`
+	Len          int  `json:"len"`
+	ShuttingDown bool `json:"shutting_down"`
 	// Drained and Panicked count the calls of ShutDownWithDrain that have returned and those that could not.
 	Drained  int64 `json:"drained"`
 	Panicked int64 `json:"panicked"`

@@ -53,8 +53,10 @@ type player struct {
 	metrics  metrics
 	drained  atomic.Int64
 	panicked atomic.Int64
-	getter   chan string // the answer of a Get that blocks; nil if none does
-	end      func()      // leaves no goroutine behind
+	add      func(step)                 // an add with a priority
+	take     func() (string, int, bool) // GetWithPriority
+	getter   chan answer                // of a Get that blocks; nil if none does
+	end      func()                     // leaves no goroutine behind
 }
 
 // play goes through a history in a bubble of its own.
@@ -71,8 +73,7 @@ func play(h history) []answer {
 	synctest.Wait()
 	answers := []answer{}
 	for _, each := range h.Steps {
-		result := p.do(each)
-		answers = append(answers, p.look(each, result))
+		answers = append(answers, p.look(each, p.do(each)))
 	}
 	p.end()
 	return answers
@@ -88,6 +89,10 @@ func (p *player) useClientGo(limiter limiter) {
 	})
 	p.TypedRateLimitingInterface = workqueue.NewTypedRateLimitingQueueWithConfig(
 		limiter.build(), workqueue.TypedRateLimitingQueueConfig[string]{DelayingQueue: delaying})
+	p.take = func() (item string, priority int, shutDown bool) {
+		item, shutDown = p.Get()
+		return item, 0, shutDown
+	}
 	p.end = func() {
 		p.ShutDown()     // ends the delaying queue's loop
 		basic.ShutDown() // ends every drain that still waits, which the one before does once only
@@ -95,12 +100,19 @@ func (p *player) useClientGo(limiter limiter) {
 }
 
 func (p *player) useControllerRuntime(limiter limiter) {
-	p.TypedRateLimitingInterface = priorityqueue.New("replay", func(options *priorityqueue.Opts[string]) {
+	queue := priorityqueue.New("replay", func(options *priorityqueue.Opts[string]) {
 		if limiter.Kind != "default" {
 			options.RateLimiter = limiter.build()
 		}
 		options.MetricProvider = &p.metrics
 	})
+	p.TypedRateLimitingInterface = queue
+	p.add = func(s step) {
+		queue.AddWithOpts(priorityqueue.AddOpts{
+			After: s.For, RateLimited: s.Op == "add_rate_limited", Priority: s.Priority,
+		}, s.Item)
+	}
+	p.take = queue.GetWithPriority
 	p.end = func() {
 		if !p.ShuttingDown() {
 			p.ShutDown()
@@ -108,14 +120,18 @@ func (p *player) useControllerRuntime(limiter limiter) {
 	}
 }
 
-// do takes one step and returns when the queue has settled. The result is what a get gave, or that the step panicked.
-func (p *player) do(s step) (result string) {
+// do takes one step and returns when the queue has settled. The answer is what a get gave, or that the step panicked.
+func (p *player) do(s step) (got answer) {
 	defer synctest.Wait()
 	defer func() {
 		if problem := recover(); problem != nil {
-			result = "panic"
+			got.Result = "panic"
 		}
 	}()
+	if s.Priority != nil {
+		p.add(s)
+		return answer{}
+	}
 	switch s.Op {
 	case "add":
 		p.Add(s.Item)
@@ -147,49 +163,48 @@ func (p *player) do(s step) (result string) {
 	default:
 		log.Fatalf("no step %q", s.Op)
 	}
-	return ""
+	return answer{}
 }
 
 // get gives what a worker that calls Get has got by now. Where Len counts an item that Get does not hand out, as
 // controller-runtime's does, that worker goes on waiting until the next get.
-func (p *player) get() string {
+func (p *player) get() answer {
 	if p.Len() == 0 && !p.ShuttingDown() {
-		return "nothing"
+		return answer{Result: "nothing"}
 	}
 	if p.getter == nil {
-		p.getter = make(chan string, 1)
-		go func(answer chan<- string) {
-			item, shutDown := p.Get()
+		p.getter = make(chan answer, 1)
+		go func(got chan<- answer) {
+			item, priority, shutDown := p.take()
 			if shutDown {
 				item = "shut down"
 			}
-			answer <- item
+			got <- answer{Result: item, Priority: priority}
 		}(p.getter)
 	}
 	synctest.Wait()
 	select {
-	case item := <-p.getter:
+	case got := <-p.getter:
 		p.getter = nil
-		return item
+		return got
 	default:
-		return "nothing"
+		return answer{Result: "nothing"}
 	}
 }
 
-func (p *player) look(s step, result string) answer {
-	return answer{
-		Result:       result,
-		Len:          p.Len(),
-		ShuttingDown: p.ShuttingDown(),
-		Drained:      p.drained.Load(),
-		Panicked:     p.panicked.Load(),
-		Requeues:     p.NumRequeues(s.Item),
-		Depth:        p.metrics.depth.value,
-		Adds:         p.metrics.adds.value,
-		Retries:      p.metrics.retries.value,
-		Queued:       p.metrics.queued.take(),
-		Worked:       p.metrics.worked.take(),
-		Unfinished:   p.metrics.unfinished.value,
-		Longest:      p.metrics.longest.value,
-	}
+// look adds to what a step gave what can be seen after it.
+func (p *player) look(s step, seen answer) answer {
+	seen.Len = p.Len()
+	seen.ShuttingDown = p.ShuttingDown()
+	seen.Drained = p.drained.Load()
+	seen.Panicked = p.panicked.Load()
+	seen.Requeues = p.NumRequeues(s.Item)
+	seen.Depth = p.metrics.depth.value
+	seen.Adds = p.metrics.adds.value
+	seen.Retries = p.metrics.retries.value
+	seen.Queued = p.metrics.queued.take()
+	seen.Worked = p.metrics.worked.take()
+	seen.Unfinished = p.metrics.unfinished.value
+	seen.Longest = p.metrics.longest.value
+	return seen
 }
