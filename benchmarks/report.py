@@ -142,6 +142,7 @@ class Report:
         self.groups: list[Group] = []
         self.goals: list[Goal] = []
         self.notes: list[str] = []
+        self._left_out: dict[str, list[str]] = {}  # by reason
         self._began = time.monotonic()
 
     def measure(
@@ -168,7 +169,7 @@ class Report:
                 try:
                     figures = dict(left[name]())
                 except LeftOut as reason:
-                    self.note(f"{name} was left out: {reason}.")
+                    self._left_out.setdefault(str(reason), []).append(name)
                     del left[name]
                 else:
                     group.rounds.setdefault(name, []).append(figures)
@@ -211,7 +212,13 @@ class Report:
             "facts": self.facts,
             "groups": [_group(group) for group in self.groups],
             "goals": [asdict(goal) | {"reached": goal.reached} for goal in self.goals],
-            "notes": self.notes,
+            "notes": [
+                *self.notes,
+                *(
+                    f"Left out ({reason}): {', '.join(dict.fromkeys(names))}."
+                    for reason, names in self._left_out.items()
+                ),
+            ],
         }
 
     def finish(self, json_file: Path | None) -> None:

@@ -27,7 +27,7 @@ def smoke_run(tmp_path: Path) -> SmokeRun:
             env=dict(os.environ) if go else {**os.environ, "PATH": "/nowhere"},
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=380,
         )
         assert ran.returncode == 0, ran.stderr
         figures: dict[str, Any] = json.loads(file.read_text())

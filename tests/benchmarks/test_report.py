@@ -64,20 +64,33 @@ def test_there_is_no_ratio_to_what_was_not_measured(theirs: list[Figures]) -> No
     assert group.ratio("ours", "nobody", "x/s") is None
 
 
-def test_what_cannot_be_had_is_left_out_and_the_reason_noted_once() -> None:
-    asked = 0
+def missing() -> Figures:
+    raise LeftOut("there is no Go here")
 
-    def missing() -> Figures:
-        nonlocal asked
-        asked += 1
-        raise LeftOut("there is no Go here")
+
+def test_what_cannot_be_had_is_left_out_and_not_asked_again() -> None:
+    asked: list[str] = []
+
+    def asking() -> Figures:
+        asked.append("once")
+        return missing()
 
     result = report()
-    group = result.measure("gap", {"ours": playing(1, 2, 3), "theirs": missing}, against=("theirs", "x/s"))
+    group = result.measure("gap", {"ours": playing(1, 2, 3), "theirs": asking}, against=("theirs", "x/s"))
     assert list(group.rounds) == ["ours"]
-    assert asked == 1
-    assert result.notes == ["theirs was left out: there is no Go here."]
+    assert asked == ["once"]
     assert result.as_json()["groups"][0]["columns"] == ["x/s"]
+
+
+def test_a_note_says_for_each_reason_what_was_left_out() -> None:
+    result = report(rounds=1)
+    result.note("Mind the gap.")
+    for title in ("one", "two"):
+        result.measure(title, {"ours": playing(1), "theirs": missing, f"theirs, {title}": missing})
+    assert result.as_json()["notes"] == [
+        "Mind the gap.",
+        "Left out (there is no Go here): theirs, theirs, one, theirs, two.",
+    ]
 
 
 def test_any_other_failure_of_a_run_ends_the_benchmark() -> None:

@@ -65,6 +65,15 @@ def test_the_work_queue_is_measured_beside_client_go(smoke_run: SmokeRun) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_informers_are_measured_beside_what_python_can_do_at_all(smoke_run: SmokeRun) -> None:
+    data = smoke_run("informers")
+    found = rows(data)
+    assert {"pysedna", "http.client, bytes read only"} <= found["200 pods, 200 events"]
+    assert all(found.values()), "a table without rows"
+
+
+@pytest.mark.slow
 def test_every_watcher_sees_every_write(smoke_run: SmokeRun) -> None:
     (names,) = rows(smoke_run("watchers")).values()
     assert names == {"embedded"}
