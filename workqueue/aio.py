@@ -152,9 +152,7 @@ class AsyncWorkQueue(QueueShell[T]):
         finally:
             with self._lock:
                 self._get_up(me)
-                # Another one takes over what this one was there for: a second ready item, or the time-keeping.
-                if self._getters and (self._core.ready_count() or self._core.next_due() < self._timer_at):
-                    self._wake_getter()
+                self._pass_on()
 
     def _take(self, limit: int, now: float) -> list[Entry[T]]:
         entries: list[Entry[T]] = []

@@ -142,10 +142,11 @@ class QueueState(Generic[T]):
             if (priority or 0) > entry.priority:
                 self._raise_ready(entry, priority or 0)
             return False
-        running = self._processing.get(item)
-        if running is not None:
-            self._add_rerun(running, running.priority if priority is None else priority, now)
-            return False
+        if self._processing:
+            running = self._processing.get(item)
+            if running is not None:
+                self._add_rerun(running, running.priority if priority is None else priority, now)
+                return False
         if priority is None:
             priority = 0
         if self._waiting:
@@ -155,8 +156,10 @@ class QueueState(Generic[T]):
         entry.item = item
         entry.priority = priority
         entry.queued_at = entry.ready_at = now
-        if priority != self._only_priority or self._classes:
-            self._classify(entry)
+        if self._classes:
+            self._enter_class(entry)
+        elif priority != self._only_priority:
+            self._open_classes(entry)
         return True
 
     def add_after(self, item: T, delay: float, priority: int | None, now: float) -> bool:
@@ -222,21 +225,22 @@ class QueueState(Generic[T]):
 
     def _make_ready(self, entry: Entry[T]) -> None:
         self._ready[entry.item] = entry
-        if entry.priority != self._only_priority or self._classes:
-            self._classify(entry)
+        if self._classes:
+            self._enter_class(entry)
+        elif entry.priority != self._only_priority:
+            self._open_classes(entry)
 
     # -- priorities --------------------------------------------------------------------------------------------------
 
-    def _classify(self, entry: Entry[T]) -> None:
-        """Put a ready entry, the latest, at the end of its class, if there are classes or must be from now on."""
-        if not self._classes:
-            if len(self._ready) == 1:
-                self._only_priority = entry.priority
-                return
-            others = self._ready.copy()
-            others.popitem()
-            self._classes[self._only_priority] = others
-            self._priorities.append(self._only_priority)
+    def _open_classes(self, entry: Entry[T]) -> None:
+        """The latest ready entry is of another priority than those before it, if there are any."""
+        if len(self._ready) == 1:
+            self._only_priority = entry.priority
+            return
+        others = self._ready.copy()
+        others.popitem()
+        self._classes[self._only_priority] = others
+        self._priorities.append(self._only_priority)
         self._enter_class(entry)
 
     def _raise_ready(self, entry: Entry[T], priority: int) -> None:
@@ -310,18 +314,46 @@ class QueueState(Generic[T]):
         self._gets += 1
         return entry
 
+    def take_batch(self, limit: int, now: float) -> list[Entry[T]]:
+        """What up to `limit` calls of `take` would hand out."""
+        if self._heap:
+            self._promote(now)
+        ready, processing = self._ready, self._processing
+        entries: list[Entry[T]] = []
+        while ready and len(entries) < limit:
+            entry = self._choose(now) if self._classes else ready.popitem(False)[1]
+            entry.started_at = now
+            processing[entry.item] = entry
+            self._gets += 1  # one by one, since ageing counts them
+            entries.append(entry)
+        return entries
+
     def _choose(self, now: float) -> Entry[T]:
-        """Take out the first entry of the highest priority or, if its turn has come, the longest-ready one."""
-        entry = next(iter(self._classes[self._priorities[-1]].values()))
+        """Take out the longest-ready entry, if its turn has come, or else the first one of the highest priority."""
         if self._gets - self._gets_when_aged >= AGEING_INTERVAL - 1:
-            oldest = next(iter(self._ready.values()))
-            if oldest is not entry and now - oldest.ready_at > self._max_age:
-                entry = oldest
-                self._aged += 1
-                self._gets_when_aged = self._gets + 1
+            aged = self._choose_aged(now)
+            if aged is not None:
+                return aged
+        priority = self._priorities[-1]
+        top = self._classes[priority]
+        entry = top.popitem(False)[1]
         del self._ready[entry.item]
-        self._leave_class(entry)
+        if not top:
+            del self._classes[priority]
+            self._priorities.pop()
         return entry
+
+    def _choose_aged(self, now: float) -> Entry[T] | None:
+        oldest = next(iter(self._ready.values()))
+        if not now - oldest.ready_at > self._max_age:
+            return None
+        if oldest is next(iter(self._classes[self._priorities[-1]].values())):
+            return None  # its turn has come without that
+        self._aged += 1
+        self._gets_when_aged = self._gets + 1  # this one too
+        del self._ready[oldest.item]
+        self._leave_class(oldest)
+        return oldest
 
     def done(self, item: T, now: float) -> tuple[Entry[T], bool]:
         """End the processing of `item`. Gives its entry, and True if its pending re-run is ready now."""

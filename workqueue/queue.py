@@ -57,6 +57,7 @@ class WorkQueue(QueueShell[T]):
         )
         self._available = threading.Condition(self._lock)
         self._drained = threading.Condition(self._lock)
+        self._told = 0  # how many getters were told to look and have not come yet
 
     def get(self, timeout: float | None = None) -> T:
         """Hand out the next item; `done` must follow. Blocks until there is one.
@@ -82,10 +83,10 @@ class WorkQueue(QueueShell[T]):
             raise ValueError(f"limit must be at least 1, not {limit!r}")
         with self._lock:
             now = self._now()
-            entries = [self._core.take(now) or self._wait(now, timeout)]
-            now = entries[0].started_at
-            while len(entries) < limit and (entry := self._core.take(now)) is not None:
-                entries.append(entry)
+            entries = self._core.take_batch(limit, now)
+            if not entries:
+                first = self._wait(now, timeout)
+                entries = [first, *self._core.take_batch(limit - 1, first.started_at)]
         if self._metrics is not None:
             for entry in entries:
                 self._observe_queueing(self._metrics, entry)
@@ -106,7 +107,6 @@ class WorkQueue(QueueShell[T]):
     def _wait(self, now: float, timeout: float | None) -> Entry[T]:
         """Wait for an entry, with the lock held."""
         until = deadline(now, timeout)
-        self._getters += 1
         try:
             while True:
                 if self._core.shutting_down:
@@ -120,10 +120,7 @@ class WorkQueue(QueueShell[T]):
                 if entry is not None:
                     return entry
         finally:
-            self._getters -= 1
-            # Another getter takes over what this one was there for: a second ready item, or the time-keeping.
-            if self._getters and (self._core.ready_count() or self._core.next_due() < self._timer_at):
-                self._available.notify()
+            self._pass_on(self._told)
 
     def _sleep(self, now: float, until: float) -> None:
         due = self._core.next_due()
@@ -131,9 +128,16 @@ class WorkQueue(QueueShell[T]):
         if keeps_time:
             self._timer_at = due
             until = min(due, until)
+        self._getters += 1
         try:
             self._clock.wait(self._available, None if until == math.inf else until - now)
         finally:
+            # Who was told cannot be known, since a clock may wake getters too. So the first to come counts as told:
+            # then there are never fewer on their way than `_told`, and what they find too much they pass on.
+            if self._told:
+                self._told -= 1
+            else:
+                self._getters -= 1
             if keeps_time and self._timer_at == due:
                 self._timer_at = math.inf
 
@@ -156,9 +160,13 @@ class WorkQueue(QueueShell[T]):
             return True
 
     def _wake_getter(self) -> None:
+        self._getters -= 1
+        self._told += 1
         self._available.notify()
 
     def _wake_getters(self) -> None:
+        self._told += self._getters
+        self._getters = 0
         self._available.notify_all()
 
     def _wake_drainers(self) -> None:

@@ -163,6 +163,14 @@ class QueueShell(Generic[T]):
         self._core.shut_down(self._now())
         self._wake_getters()
 
+    def _pass_on(self, coming: int = 0) -> None:
+        """Who leaves `get` tells another one of what it was there for: a second ready item, or the time-keeping.
+
+        `coming` are on their way already, each for one item.
+        """
+        if self._getters and (self._core.ready_count() > coming or self._core.next_due() < self._timer_at):
+            self._wake_getter()
+
     def _tell_drainers(self) -> None:
         if self._core.shutting_down and self._core.idle:
             self._wake_drainers()
