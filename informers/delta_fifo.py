@@ -19,7 +19,7 @@ import msgspec
 from informers.errors import FIFOClosed, Timeout
 from informers.key import ObjectKey
 from informers.object import Object
-from informers.protocol import is_older
+from informers.version import is_older
 from workqueue.clock import Clock, MonotonicClock
 
 __all__ = ["Delta", "DeltaFIFO", "DeltaType", "Deltas", "Tombstone"]

@@ -438,7 +438,11 @@ class ClientClosed(InformersError):
 
 
 class SyncError(InformersError):
-    """A cache did not fill. The message gives the reason: the time, and the last error of each one missing."""
+    """A cache did not fill. The message names it and gives the reason; `reason` is that part alone, "" if unknown."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class FIFOClosed(InformersError):

@@ -15,7 +15,7 @@ import msgspec
 from informers.delta_fifo import Delta, Deltas, DeltaType, Tombstone
 from informers.key import ObjectKey
 from informers.object import Object
-from informers.protocol import is_older
+from informers.version import is_older
 
 __all__ = ["Event", "EventType", "Reason", "apply_batch", "apply_deltas"]
 

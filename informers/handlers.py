@@ -173,8 +173,8 @@ class Registration:
                     raise SyncError(f"handler {self.name} did not sync: {self._ended}")
                 left = None if deadline is None else deadline - self._clock.now()
                 if left is not None and left <= 0:
-                    waiting = len(self._pending)
-                    raise SyncTimeout(f"handler {self.name} did not sync in {timeout:g} s; {waiting} events pending")
+                    reason = f"{len(self._pending)} events pending"
+                    raise SyncTimeout(f"handler {self.name} did not sync in {timeout:g} s: {reason}", reason)
                 self._clock.wait(self._condition, left)
 
     def remove(self, wait: bool = False) -> None:

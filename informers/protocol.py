@@ -17,6 +17,7 @@ from enum import Enum
 from informers.backoff import Backoff, BackoffConfig
 from informers.failure import Failure, FailureKind, classify
 from informers.foreign import described
+from informers.version import is_older
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,22 +108,6 @@ class Phase(Enum):
 _CONSISTENT = ""
 _ANY = "0"
 _SYNTHETIC_FROM = (_CONSISTENT, _ANY)
-
-
-def is_older(version: str, than: str) -> bool:
-    """Whether both versions are numeric and the first is the lower one; others only compare for equality."""
-    return is_number(version) and is_number(than) and _order(version) < _order(than)
-
-
-def is_number(version: str) -> bool:
-    """Whether a version can be compared with others of its kind."""
-    return version.isdecimal() and version.isascii()
-
-
-def _order(version: str) -> tuple[int, str]:
-    # Compared as text, since a server may send any number of digits and int() refuses some thousands of them.
-    digits = version.lstrip("0")
-    return len(digits), digits
 
 
 class Protocol:

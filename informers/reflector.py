@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from informers.delta_fifo import Delta
 from informers.failure import Failure
+from informers.journal import Journal
 from informers.key import ObjectKey
 from informers.object import Object
 from informers.protocol import AskList, AskWatch, Forget, Protocol, ProtocolConfig, Verdict, Wait
@@ -27,7 +28,6 @@ __all__ = ["Reflector", "Sink"]
 _log = logging.getLogger(__name__)
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-_REPEAT_LOG = 60.0
 
 
 class Reflector:
@@ -76,14 +76,7 @@ class Reflector:
         self._stream: WatchStream | None = None
         self._overdue = False
         self._waiting = False
-        self._counts = dict.fromkeys(("lists", "watches", "events", "failures", "sink_errors", "unreadable"), 0)
-        self._list_bytes = 0
-        self._last_unreadable = ""
-        self._last_failure: Failure | None = None
-        self._logged = ("", 0.0)
-        self._last_error_at: float | None = None
-        self._last_list_at: float | None = None
-        self._last_event_at: float | None = None
+        self._journal = Journal(self.name, _log)
 
     # ---- life
 
@@ -147,6 +140,15 @@ class Reflector:
         return self._protocol.failure
 
     @property
+    def trouble(self) -> str:
+        """What the last request failed with, and for how long requests have failed; "" while all is well."""
+        failure, since = self._protocol.failure, self._journal.failing_since
+        if failure is None or since is None:
+            return "" if failure is None else failure.message
+        seconds = self._clock.now() - since
+        return f"{failure.message} (for {seconds:.0f} s)" if seconds >= 1.0 else failure.message
+
+    @property
     def listed(self) -> bool:
         """Whether the sink was filled at least once."""
         return self._protocol.snapshots > 0
@@ -159,13 +161,10 @@ class Reflector:
     def status(self) -> ReflectorStatus:
         """The present state; cheap, from any thread."""
         now, protocol = self._clock.now(), self._protocol
-        last = self._last_failure
+        journal = self._journal
         with self._condition:
-            counts = dict(self._counts)
-            last_unreadable = self._last_unreadable
-            if self._stream is not None:
-                counts["unreadable"] += _unreadable(self._stream)
-                last_unreadable = _last_unreadable(self._stream) or last_unreadable
+            counts = dict(journal.counts)
+            counts["unreadable"], last_unreadable = journal.unreadable_with(self._stream)
 
         def age(moment: float | None) -> float | None:
             return None if moment is None else max(0.0, now - moment)
@@ -175,15 +174,15 @@ class Reflector:
             state=self.state,
             resource_version=protocol.version,
             listed=protocol.snapshots > 0,
-            last_error=last.message if last is not None else "",
-            last_error_age=age(self._last_error_at),
-            last_list_age=age(self._last_list_at),
-            last_event_age=age(self._last_event_at),
+            last_error=journal.last_error,
+            last_error_age=age(journal.last_error_at),
+            last_list_age=age(journal.last_list_at),
+            last_event_age=age(journal.last_event_at),
             connected_age=age(protocol.opened_at),
             lag=age(protocol.current_at),
             last_unreadable=last_unreadable,
             snapshots=protocol.snapshots,
-            list_bytes=self._list_bytes,
+            list_bytes=journal.list_bytes,
             watch_list=protocol.watch_list,
             **counts,
         )
@@ -210,8 +209,11 @@ class Reflector:
                 _log.exception("reflector of %s: internal error", self.name)
                 self._protocol.rejected(self._clock.now(), error)
             failure = self._protocol.failure
-            if failure is not None and failure is not before and not self._stopped:
-                self._failed(failure)
+            if failure is None:
+                self._journal.failing_since = None
+            elif failure is not before and not self._stopped:
+                self._journal.failed(self._clock.now(), failure)
+                self._changed()
 
     def _step(self) -> None:
         step = self._protocol.next(self._clock.now())
@@ -239,8 +241,8 @@ class Reflector:
 
     def _list(self, step: AskList) -> None:
         if step.continue_ is None:
-            self._collected, self._kept, self._list_bytes = {}, set(), 0
-        self._counts["lists"] += 1
+            self._collected, self._kept, self._journal.list_bytes = {}, set(), 0
+        self._journal.counts["lists"] += 1
         try:
             answer = self._source.list(
                 resource_version=step.resource_version or None,
@@ -260,7 +262,7 @@ class Reflector:
         for obj in answer.items:
             self._collected[obj.key] = obj
         self._keep_unreadable(answer.unreadable)
-        self._list_bytes = max(self._list_bytes, answer.size)
+        self._journal.list_bytes = max(self._journal.list_bytes, answer.size)
         if verdict is Verdict.SNAPSHOT:
             self._fill(answer.resource_version)
 
@@ -274,16 +276,16 @@ class Reflector:
             else:
                 self._sink.replace(objects.values(), version)
         except Exception as error:  # noqa: BLE001 - the sink is foreign code
-            self._sink_failed("a list", error)
+            self._journal.sink_failed("a list", error)
             self._protocol.rejected(self._clock.now(), error)
             return False
-        self._last_list_at = self._clock.now()
+        self._journal.last_list_at = self._clock.now()
         self._changed()
         return True
 
     def _watch(self, step: AskWatch) -> None:
         self._collected, self._kept = {}, set()
-        self._counts["watches"] += 1
+        self._journal.counts["watches"] += 1
         try:
             stream = self._source.watch(
                 resource_version=step.resource_version or None,
@@ -345,8 +347,7 @@ class Reflector:
     def _hand_over(self, changes: Sequence[Delta], extend: Callable[[Sequence[Delta]], None]) -> None:
         now = self._clock.now()
         self._protocol.applied(now, len(changes), changes[-1].object.resource_version)  # type: ignore[union-attr]
-        self._counts["events"] += len(changes)
-        self._last_event_at = now
+        self._journal.events(now, len(changes))
         try:
             extend(changes)
         except Exception:  # noqa: BLE001 - nothing was taken; one by one it shows which of them was refused
@@ -356,6 +357,8 @@ class Reflector:
     def _hold(self, stream: WatchStream) -> None:
         with self._condition:
             self._protocol.opened(self._clock.now())
+            if self._protocol.failure is None:
+                self._journal.failing_since = None
             self._stream = stream
             self._overdue = False
             stopped = self._stopped
@@ -366,8 +369,7 @@ class Reflector:
     def _release(self, stream: WatchStream) -> bool:
         with self._condition:
             self._stream = None
-            self._counts["unreadable"] += _unreadable(stream)
-            self._last_unreadable = _last_unreadable(stream) or self._last_unreadable
+            self._journal.closed(stream)
             overdue, self._overdue = self._overdue, False
         stream.close()
         return overdue
@@ -381,8 +383,7 @@ class Reflector:
         if kind == "BOOKMARK":  # it may bring the deadline nearer, which the keeper sleeps towards
             with self._condition:
                 self._condition.notify_all()
-        self._counts["events"] += 1
-        self._last_event_at = now
+        self._journal.events(now)
         if verdict is Verdict.APPLY:
             self._apply(kind, obj)
         elif verdict is Verdict.COLLECT:
@@ -406,37 +407,15 @@ class Reflector:
             else:
                 self._sink.delete(obj)
         except Exception as error:  # noqa: BLE001 - the sink is foreign code; one object must not stop the stream
-            self._sink_failed(f"{kind} {obj.key}", error)
+            self._journal.sink_failed(f"{kind} {obj.key}", error)
 
     # ---- counting and telling
 
     def _keep_unreadable(self, keys: Iterable[ObjectKey | None]) -> None:
         for key in keys:
-            self._counts["unreadable"] += 1
-            self._last_unreadable = f"{key or 'an item without a readable key'} in a list"
+            self._journal.unreadable_item(key)
             if key is not None:
                 self._kept.add(key)
-
-    def _sink_failed(self, what: str, error: Exception) -> None:
-        self._counts["sink_errors"] += 1
-        _log.error("%s: the sink refused %s", self.name, what, exc_info=error)
-
-    def _failed(self, failure: Failure) -> None:
-        self._counts["failures"] += 1
-        self._last_failure = failure
-        self._last_error_at = self._clock.now()
-        self._log_failure(failure)
-        self._changed()
-
-    def _log_failure(self, failure: Failure) -> None:
-        """Log a failure; one that goes on is said once a minute."""
-        now = self._clock.now()
-        message, at = self._logged
-        if failure.message == message and now - at < _REPEAT_LOG:
-            _log.debug("%s: %s", self.name, failure.message)
-            return
-        self._logged = (failure.message, now)
-        _log.log(failure.log_level, "%s: %s", self.name, failure.message)
 
     def _changed(self) -> None:
         if self._on_change is not None:
@@ -475,12 +454,4 @@ class Reflector:
             if resync is not None:
                 resync()
         except Exception as error:  # noqa: BLE001 - the sink is foreign code
-            self._sink_failed("a resync", error)
-
-
-def _unreadable(stream: WatchStream) -> int:
-    return int(getattr(stream, "unreadable", 0))
-
-
-def _last_unreadable(stream: WatchStream) -> str:
-    return str(getattr(stream, "last_unreadable", ""))
+            self._journal.sink_failed("a resync", error)

@@ -23,11 +23,13 @@ from informers.lister import Lister
 from informers.news import News
 from informers.object import Object
 from informers.pending import Batch
-from informers.protocol import ProtocolConfig, is_number, is_older
+from informers.protocol import ProtocolConfig
 from informers.reflector import Reflector
 from informers.sink import QueueSink
 from informers.source import ListWatch
 from informers.status import InformerStatus, MetricsProvider
+from informers.sync import SAY_AGAIN
+from informers.version import is_number, is_older
 from workqueue.clock import Clock, MonotonicClock
 
 __all__ = ["SharedInformer"]
@@ -242,22 +244,32 @@ class SharedInformer:
     def wait_for_sync(self, timeout: float | None = None, *, fail_fast: bool = False) -> None:
         """Wait for `has_synced`.
 
-        Raises `SyncTimeout` (a `SyncError` and TimeoutError) that names the last failure of the source. With
+        Waits for as long as it may, whatever the source answers, since that may change; the reason is logged every ten
+        seconds. Then raises `SyncTimeout` (a `SyncError` and TimeoutError) that says what fails, and since when. With
         `fail_fast` raises `SyncError` as soon as the source answers what only a person can change (401, 403, 404).
         """
+
+        clock = self._clock
+        deadline = None if timeout is None else clock.now() + timeout
 
         def done() -> bool:
             failure = self._permanent_failure() if fail_fast and not self._synced else None
             if failure:
-                raise SyncError(f"{self.name} cannot sync: {failure}")
+                raise SyncError(f"{self.name} cannot sync: {failure}", failure)
             return self._synced
 
-        try:
-            self._wait(done, timeout, "sync")
-        except InformerStopped as error:
-            raise SyncError(f"{self.name} did not sync: the informer was stopped") from error
-        except Timeout:
-            raise SyncTimeout(f"{self.name} did not sync in {timeout:g} s: {self._sync_reason()}") from None
+        while True:
+            left = None if deadline is None else max(0.0, deadline - clock.now())
+            try:
+                self._wait(done, SAY_AGAIN if left is None else min(left, SAY_AGAIN), "sync")
+                return
+            except InformerStopped as error:
+                raise SyncError(f"{self.name} did not sync: the informer was stopped") from error
+            except Timeout:
+                reason = self._sync_reason()
+                if left is not None and left <= SAY_AGAIN:
+                    raise SyncTimeout(f"{self.name} did not sync in {timeout:g} s: {reason}", reason) from None
+                _log.warning("%s has not synced yet: %s", self.name, reason)
 
     def wait_for(self, obj: Object, timeout: float | None = None) -> None:
         """Wait until the cache reflects `obj`, as a write returned it (read your writes).
@@ -320,9 +332,9 @@ class SharedInformer:
         if not self._running:
             return "the informer was not started"
         reasons = [
-            reflector.failure.message if reflector.failure is not None else f"{reflector.name} is {reflector.state}"
+            reflector.trouble or f"{reflector.name} is {reflector.state}"
             for reflector in self._reflectors.values()
-            if reflector.failure is not None or not reflector.listed
+            if reflector.trouble or not reflector.listed
         ]
         return "; ".join(dict.fromkeys(reasons)) or "nothing is known to be wrong"
 

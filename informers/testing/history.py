@@ -13,8 +13,8 @@ from typing import Protocol
 from informers.event import Event, EventType, Reason
 from informers.key import ObjectKey
 from informers.object import Object
-from informers.protocol import is_number, is_older
 from informers.source import ListWatch
+from informers.version import is_number, is_older
 from workqueue.clock import MonotonicClock
 
 __all__ = ["HistoryChecker", "assert_cache_matches"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from informers.errors import BadRequestError, ExpiredError
-from informers.protocol import AskList, AskWatch, Protocol, ProtocolConfig, Verdict, Wait, is_older
+from informers.protocol import AskList, AskWatch, Protocol, ProtocolConfig, Verdict, Wait
+from informers.version import is_older
 
 
 def asked(core: Protocol, now: float) -> tuple[object, float]:
