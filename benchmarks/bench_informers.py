@@ -33,7 +33,7 @@ ABOUT = (
     "imports included; `start` what was spent before the first request. client-go may use every core; the server "
     "needs `server CPU` of one. Nothing is compressed or encrypted."
 )
-PARTS = ("throughput", "others", "shapes", "scale", "handlers", "collector", "latency", "idle")
+PARTS = ("throughput", "others", "variants", "scale", "handlers", "collector", "latency", "idle")
 PACKAGES = ("pysedna", "kubernetes", "kopf", "lightkube", "kubernetes-asyncio", "msgspec", "orjson")
 
 
@@ -71,12 +71,21 @@ def others(result: Report, known: Mapping[str, Peer], pods: int, events: int) ->
         result.measure(title, of([known[key] for key in (OURS, *OTHERS)], server), rounds=min(result.rounds, 3))
 
 
-def shapes(result: Report, known: Mapping[str, Peer], pods: int, events: int) -> None:
-    """The list streamed by a watch, as newer servers offer it."""
-    chosen = [known[key] for key in (OURS, GO_JSON, GO_PROTOBUF)]
+def variants(result: Report, known: Mapping[str, Peer], pods: int, events: int) -> None:
+    """The list streamed by a watch, as newer servers offer it; and what client-go does in other settings."""
+    ours, json, protobuf = (known[key] for key in (OURS, GO_JSON, GO_PROTOBUF))
     rounds = min(result.rounds, 3)
     with Server(pods, events, watch_list=True) as server:
-        result.measure(f"list streamed, {pods:,} pods", of(chosen, server), rounds=rounds)
+        streamed = f"list streamed by a watch, {pods:,} pods, {events:,} events"
+        result.measure(streamed, of((ours, json, protobuf), server), rounds=rounds)
+    with Server(pods, events) as server:
+        contenders: dict[str, Run] = {
+            ours.name: partial(ours.throughput, server),
+            protobuf.name: partial(protobuf.throughput, server),
+            "the same on one core": partial(protobuf.throughput, server, "--cores=1"),
+            "the same, managedFields dropped": partial(protobuf.throughput, server, "--strip"),
+        }
+        result.measure(f"client-go in other settings, {pods:,} pods, {events:,} events", contenders, rounds=rounds)
 
 
 def scale(result: Report, known: Mapping[str, Peer], sizes: tuple[int, ...], events: int) -> None:
@@ -198,8 +207,8 @@ def main(
         throughput(result, known, only, pods, events)
     if "others" in wanted:
         others(result, known, fewer, min(events, 1_000))
-    if "shapes" in wanted:
-        shapes(result, known, pods, events)
+    if "variants" in wanted:
+        variants(result, known, pods, events)
     if "scale" in wanted:
         scale(result, known, (pods // 4, pods, 5 * pods), events)
     if "handlers" in wanted:

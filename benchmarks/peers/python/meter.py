@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 SENT = "bench.pysedna.io/sent"
 """The annotation that says when the server sent an event, in nanoseconds of the monotonic clock."""
 TIMEOUT = 120.0
+"""How long a list, or all events, may take, in seconds."""
 
 
 class Queue(Protocol):

@@ -30,6 +30,7 @@ def main() -> None:
     @kopf.on.startup(registry=registry)
     def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
         settings.posting.enabled = False
+        settings.scanning.disabled = True
 
     @kopf.index("pods", registry=registry)
     def node(name: str, namespace: str, spec: Any, **_: Any) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import meter
 from lightkube import Client, KubeConfig
+from lightkube.config.kubeconfig import Cluster, User
 from lightkube.resources.core_v1 import Pod
 from meter import Counter, Meter, Store
 
@@ -17,7 +18,8 @@ def main() -> None:
     queue: WorkQueue[str] = WorkQueue()
     counter = Counter(queue, told.pods, told.events)
     store = Store()
-    client = Client(config=KubeConfig.from_server(told.server))
+    config = KubeConfig.from_one(cluster=Cluster(server=told.server), user=User(token="unused"))
+    client = Client(config=config)
 
     def keep(pod: Pod) -> str:
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 )
 
@@ -41,7 +42,11 @@ func main() {
 	flag.DurationVar(&o.interval, "interval", 5*time.Millisecond, "how long the server waits before each of those")
 	flag.DurationVar(&o.idle, "idle", 0, "how long to have nothing to do")
 	flag.IntVar(&o.count, "informers", 1, "how many informers have nothing to do")
+	cores := flag.Int("cores", 0, "how many it may use; 0: all")
 	flag.Parse()
+	if *cores > 0 {
+		runtime.GOMAXPROCS(*cores)
+	}
 	result, err := run(o)
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(result)

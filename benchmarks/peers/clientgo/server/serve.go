@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -164,11 +165,15 @@ func (s *server) control(conn net.Conn, path string, query url.Values) error {
 	return send(conn, http.StatusOK, []byte("{}"))
 }
 
-// emit sends events one at a time, each stamped with the moment before it is written.
+// emit sends events one at a time, each stamped with the moment before it is written, to those who watch; it waits until
+// somebody does.
 func (s *server) emit(count int, interval time.Duration) {
 	for range count {
-		time.Sleep(interval)
+		time.Sleep(interval/2 + rand.N(interval+1)) // never in step with anybody's ticks
 		s.mu.Lock()
+		for len(s.watchers) == 0 {
+			s.cond.Wait()
+		}
 		s.version++
 		number := s.version
 		watchers := make([]*watcher, 0, len(s.watchers))

@@ -68,14 +68,6 @@ func (s *server) streamList(w *watcher) error {
 
 // follow sends what comes after that version once the gate is open, and bookmarks as long as the watch lasts.
 func (s *server) follow(w *watcher, version int, query url.Values) error {
-	s.mu.Lock()
-	s.watchers[w] = true
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.watchers, w)
-		s.mu.Unlock()
-	}()
 	if !s.waitForGate(w) {
 		return errClose
 	}
@@ -83,6 +75,15 @@ func (s *server) follow(w *watcher, version int, query url.Values) error {
 	if err := w.write(w.encoding.changed.run(seen, s.events)); err != nil {
 		return err
 	}
+	s.mu.Lock()
+	s.watchers[w] = true
+	s.cond.Broadcast()
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.watchers, w)
+		s.mu.Unlock()
+	}()
 	end := time.NewTimer(lasting(query))
 	defer end.Stop()
 	ticks := time.NewTicker(s.bookmark)
