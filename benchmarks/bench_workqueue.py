@@ -81,20 +81,19 @@ def four_workers(result: Report, operations: int) -> None:
 def items_that_wait(result: Report, operations: int, most: int) -> None:
     """Does it matter how many items wait?"""
     steps = [waiting for waiting in WAITING if waiting <= most]
-    fewest, last = f"WorkQueue, {steps[0]:,} waiting", f"WorkQueue, {steps[-1]:,} waiting"
-    cases: dict[str, tuple[Callable[[int, int], Figures], str, int, float]] = {
-        "add, get, done while others wait": (runs.add_get_done_beside, "add-get-done", operations, 1.3),
-        "add_after where others wait": (runs.add_after, "add-after", max(1, operations // 5), 2.0),
-    }
-    for title, (run, client_go_case, count, limit) in cases.items():
+    few, many = f"{steps[0]:,}", f"{steps[-1]:,}"
+    cases = (
+        ("add, get, done while others wait", runs.add_get_done_beside, "add-get-done", operations, 1.3),
+        ("add_after where others wait", runs.add_after, "add-after", operations // 5, 2.0),
+    )
+    for title, run, client_go_case, count, limit in cases:
         contenders: dict[str, report.Run] = {
             f"WorkQueue, {waiting:,} waiting": partial(run, waiting, count) for waiting in steps
         }
-        for waiting in (steps[0], steps[-1]):
-            contenders[f"client-go, {waiting:,} waiting"] = partial(runs.client_go, client_go_case, count, waiting)
+        contenders[f"client-go, {many} waiting"] = partial(runs.client_go, client_go_case, count, steps[-1])
         group = result.measure(title, contenders)
-        slower = group.ratio(fewest, last, PER_CPU)
-        result.goal(f"{title}: cost with {steps[-1]:,} by cost with {steps[0]:,}", slower, at_most=limit)
+        slower = group.ratio(f"WorkQueue, {few} waiting", f"WorkQueue, {many} waiting", PER_CPU)
+        result.goal(f"{title}: cost with {many} by cost with {few}", slower, at_most=limit)
 
 
 def on_asyncio(result: Report, operations: int) -> None:

@@ -28,8 +28,8 @@ WORK_QUEUE = {
 CLIENT_GO = {
     "one thread": {"client-go Add, Get, Done", "client-go Add of a queued item"},
     "one producer, four workers": {"client-go"},
-    "add, get, done while others wait": {"client-go, 100 waiting", "client-go, 1,000 waiting"},
-    "add_after where others wait": {"client-go, 100 waiting", "client-go, 1,000 waiting"},
+    "add, get, done while others wait": {"client-go, 1,000 waiting"},
+    "add_after where others wait": {"client-go, 1,000 waiting"},
 }
 
 
