@@ -46,6 +46,7 @@ from informers.errors import (
 )
 from informers.event import Event, EventType, Reason
 from informers.factory import SharedInformerFactory
+from informers.field_index import FieldIndex, field_index
 from informers.handlers import HandlerStatistics, Registration
 from informers.indexer import NAMESPACE_INDEX, Indexer, IndexerView, IndexFunction
 from informers.key import ObjectKey
@@ -83,6 +84,7 @@ __all__ = [
     "EventType",
     "ExpiredError",
     "FIFOClosed",
+    "FieldIndex",
     "FieldSelector",
     "ForbiddenError",
     "GoneError",
@@ -139,6 +141,7 @@ __all__ = [
     "UnsupportedMediaTypeError",
     "WatchEvent",
     "WatchStream",
+    "field_index",
     "retry_on_conflict",
     "thaw",
     "wait_for_sync",

@@ -264,8 +264,11 @@ class Object(msgspec.Struct, Mapping[str, Any], metaclass=_ObjectMeta, frozen=Tr
         small struct is the fastest way to a deep field (in an index function, say).
         Raises MalformedObjectError, with the path, if the object does not fit the type.
         """
-        build_model = model_builder(type)
         try:
+            struct: Any = type
+            if isinstance(struct, msgspec.StructMeta):
+                return msgspec.json.decode(self.raw if _ignores_kind(struct) else self._prefixed(), type=type)
+            build_model = model_builder(type)
             if build_model is not None:
                 model: S = build_model(self.to_dict())
                 return model
@@ -374,6 +377,12 @@ class Object(msgspec.Struct, Mapping[str, Any], metaclass=_ObjectMeta, frozen=Tr
             if reference.controller:
                 return reference
         return None
+
+
+def _ignores_kind(struct: Any) -> bool:
+    """Whether a struct reads neither kind nor apiVersion, so that it does not matter if the bytes lack them."""
+    names = struct.__struct_encode_fields__
+    return not ("kind" in names or "apiVersion" in names or struct.__struct_config__.tag_field)
 
 
 def _restore(raw: bytes, api_version: str, kind: str) -> Object:
