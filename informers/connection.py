@@ -33,11 +33,13 @@ class Exchange:
     """One request and its answer. `deadline` is on time.monotonic and may be moved; None is no deadline.
 
     `connected`: the connection, TLS included, stands; `sent`: a byte of the request may have been sent; `answered`: the
-    head of the answer was read.
+    head of the answer was read. With a `pace` (bytes a second) each byte of the answer moves the deadline: what comes
+    faster than that is never cut off.
     """
 
     def __init__(self, deadline: float | None) -> None:
         self.deadline = deadline
+        self.pace: float | None = None
         self.connected = False
         self.sent = False
         self.answered = False
@@ -55,6 +57,11 @@ class Exchange:
         if left <= 0:
             raise TimeoutError("the deadline passed")
         return left
+
+    def received(self, count: int) -> None:
+        """So many bytes came."""
+        if self.pace is not None and self.deadline is not None:
+            self.deadline += count / self.pace
 
     def attach(self, sock: Any, *, owned: bool = False) -> None:
         """Take charge of a connected socket; an owned one is closed when another takes its place."""
@@ -248,6 +255,7 @@ class _TimedRaw(io.RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         self._sock.settimeout(self._exchange.remaining())
         count: int | None = self._raw.readinto(buffer)
+        self._exchange.received(count or 0)
         return count
 
     def close(self) -> None:

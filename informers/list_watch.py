@@ -13,9 +13,17 @@ if TYPE_CHECKING:
 
 __all__ = ["ResourceListWatch"]
 
+_PACE = 64 << 10
+"""Bytes a second. A list in one piece may have any size, and the time for it cannot be known; but a line that is slower
+than this is of no use to a cache, and a peer that sends a byte now and then must not hold it up for ever."""
+
 
 class ResourceListWatch:
-    """Implements `InterruptibleListWatch`. Made by `Resource.list_watch`; `description` names it in messages."""
+    """Implements `InterruptibleListWatch`. Made by `Resource.list_watch`; `description` names it in messages.
+
+    Other than with `Resource.list`, `timeout` is the time for a list without progress: every 64 KiB that come give it
+    another second, so that a huge one is not cut off while it comes, and one that drips is.
+    """
 
     def __init__(
         self,
@@ -32,7 +40,7 @@ class ResourceListWatch:
         self._label_selector = label_selector
         self._field_selector = field_selector
         self._metadata_only = metadata_only
-        self._cancellation = Cancellation()
+        self._cancellation = Cancellation(_PACE)
 
     def for_one_reader(self) -> ResourceListWatch:
         """The same scope again, to be interrupted without harm to other readers of this one."""

@@ -34,9 +34,10 @@ class Reflector:
     """Keeps `sink` equal to `source`. Lists, watches, and does so again as long as it runs; see `informers.protocol`.
 
     `resync` > 0 calls `sink.resync()` about that often (a tenth of jitter). `protocol` has the finer knobs;
-    `page_size` and `prefer_stale` given here win. `request_timeout` is the total time one list page, or the opening
-    of a watch, may take. `on_change` is called, from the asking thread, after each step that failed, filled the
-    sink, or moved the version by a bookmark; everything up to `resource_version` is then in the sink.
+    `page_size` and `prefer_stale` given here win. `request_timeout` is the time that one list page, or the opening
+    of a watch, may take (a source over HTTP gives a page more while it comes). `on_change` is called, from the asking
+    thread, after each step that failed, filled the sink, or moved the version by a bookmark; everything up to
+    `resource_version` is then in the sink.
     """
 
     def __init__(

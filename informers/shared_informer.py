@@ -47,7 +47,8 @@ class SharedInformer:
     after which handlers are shown every object again (0: never). `indexers` are index functions by name; "namespace"
     is always there. `transform` is applied to each object before it is cached; it must be cheap and keep the key.
     `name` is for messages, threads and `metrics`. `protocol` has the knobs of list and watch, `request_timeout` bounds
-    one list page or the opening of a watch. `clock` and `random` (numbers from [0, 1)) are for tests.
+    one list page (longer while it comes, see `ResourceListWatch`) or the opening of a watch. `clock` and `random`
+    (numbers from [0, 1)) are for tests.
     """
 
     def __init__(

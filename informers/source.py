@@ -66,7 +66,8 @@ class WatchStream(Protocol):
 
 
 class ListWatch(Protocol):
-    """Source of a reflector. `timeout` is the total time for a list, or for the opening of a watch.
+    """Source of a reflector. `timeout` is the time for a list, or for the opening of a watch; a list may take longer
+    while it makes progress.
 
     An attribute `description` (str), where there is one, names the source in messages. A method `for_one_reader`,
     where there is one, gives an `InterruptibleListWatch` of the same scope, so that a reader can be stopped while a
