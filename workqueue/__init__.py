@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from workqueue.clock import Clock, MonotonicClock
 from workqueue.core import Statistics
-from workqueue.errors import NotProcessing, ShutDown, Timeout, UnknownItem, WorkQueueError
+from workqueue.errors import NotProcessing, ShutDown, Timeout, UnhashableItem, UnknownItem, WorkQueueError
 from workqueue.parallelize import parallelize
 from workqueue.queue import WorkQueue
 from workqueue.rate_limiters import (
@@ -41,6 +41,7 @@ __all__ = [
     "ShutDown",
     "Statistics",
     "Timeout",
+    "UnhashableItem",
     "UnknownItem",
     "UsageAware",
     "WithMaxWaitRateLimiter",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import deque
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
@@ -21,7 +21,7 @@ from workqueue.core import Entry
 from workqueue.errors import ShutDown, Timeout
 from workqueue.metrics import MetricsProvider
 from workqueue.rate_limiters import RateLimiter
-from workqueue.shell import QueueShell, deadline
+from workqueue.shell import QueueShell, checked_limit, deadline
 
 __all__ = ["AsyncWorkQueue"]
 
@@ -84,7 +84,7 @@ class AsyncWorkQueue(QueueShell[T]):
         super().__init__(
             name, rate_limiter=rate_limiter, clock=clock, metrics=metrics, max_priority_age=max_priority_age
         )
-        self._available: deque[_Sleeper] = deque()  # as many as `_getters`
+        self._available: OrderedDict[_Sleeper, None] = OrderedDict()  # as many as `_getters`, longest asleep first
         self._drained: list[_Sleeper] = []
 
     async def get(self, timeout: float | None = None) -> T:
@@ -108,8 +108,7 @@ class AsyncWorkQueue(QueueShell[T]):
 
     async def get_batch(self, limit: int, timeout: float | None = None) -> list[T]:
         """Hand out up to `limit` items in the order of `get`. Waits for the first one like `get`, never for more."""
-        if not limit >= 1:
-            raise ValueError(f"limit must be at least 1, not {limit!r}")
+        limit = checked_limit(limit)
         entries = await self._wait(limit, timeout)
         if self._metrics is not None:
             for entry in entries:
@@ -137,7 +136,7 @@ class AsyncWorkQueue(QueueShell[T]):
                 with self._lock:
                     now = self._now()
                     self._get_up(me)
-                    entries = self._take(limit, now)
+                    entries = self._core.take_batch(limit, now)
                     if entries:
                         return entries
                     if self._core.shutting_down:
@@ -154,27 +153,24 @@ class AsyncWorkQueue(QueueShell[T]):
                 self._get_up(me)
                 self._pass_on()
 
-    def _take(self, limit: int, now: float) -> list[Entry[T]]:
-        entries: list[Entry[T]] = []
-        while len(entries) < limit and (entry := self._core.take(now)) is not None:
-            entries.append(entry)
-        return entries
-
     def _lie_down(self, me: _Sleeper) -> None:
         me.event.clear()
-        self._available.append(me)
+        self._available[me] = None
         self._getters += 1
         due = self._core.next_due()
         if due < self._timer_at:
             self._timer_at = me.due = due
 
     def _get_up(self, me: _Sleeper) -> None:
-        if me in self._available:  # not told by anybody
-            self._available.remove(me)
+        if me in self._available:  # nobody told it to
+            del self._available[me]
             self._getters -= 1
-        if self._timer_at == me.due:
+        self._give_up_time(me)
+
+    def _give_up_time(self, sleeper: _Sleeper) -> None:
+        if self._timer_at == sleeper.due:
             self._timer_at = math.inf
-        me.due = math.inf
+        sleeper.due = math.inf
 
     async def shut_down_with_drain(self, timeout: float | None = None) -> bool:
         """Like `shut_down`, then wait until everything that is ready or in process, re-runs too, is done.
@@ -204,17 +200,17 @@ class AsyncWorkQueue(QueueShell[T]):
 
     def _wake_getter(self) -> None:
         while self._available:
+            sleeper, _ = self._available.popitem(False)
             self._getters -= 1
-            sleeper = self._available.popleft()
             if sleeper.wake():
                 return
-            if self._timer_at == sleeper.due:
-                self._timer_at = math.inf  # it will not keep the time any more
+            self._give_up_time(sleeper)
 
     def _wake_getters(self) -> None:
+        for sleeper in self._available:
+            sleeper.wake()
+        self._available.clear()
         self._getters = 0
-        while self._available:
-            self._available.popleft().wake()
 
     def _wake_drainers(self) -> None:
         for sleeper in self._drained:

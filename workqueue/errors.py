@@ -4,12 +4,13 @@ WorkQueueError
 ├── ShutDown         nothing is left to hand out, and nothing will come (get, get_batch)
 ├── Timeout          nothing came in time (also the builtin TimeoutError)
 ├── NotProcessing    `done` for an item that was not handed out (also ValueError)
+├── UnhashableItem   an item that cannot be one (also TypeError)
 └── UnknownItem      the item is neither queued nor in process (also KeyError)
 """
 
 from __future__ import annotations
 
-__all__ = ["NotProcessing", "ShutDown", "Timeout", "UnknownItem", "WorkQueueError"]
+__all__ = ["NotProcessing", "ShutDown", "Timeout", "UnhashableItem", "UnknownItem", "WorkQueueError"]
 
 
 class WorkQueueError(Exception):
@@ -25,24 +26,30 @@ class Timeout(WorkQueueError, TimeoutError):
 
 
 class _ItemError(WorkQueueError):
-    """An error about one item, which is its attribute `item`."""
+    """An error about one item, which is its attribute `item`; `queue` is the name of the queue."""
 
     _problem = "is wrong"
 
     def __init__(self, item: object, queue: str = "") -> None:
-        where = f" in work queue {queue!r}" if queue else ""
-        super().__init__(f"{item!r} {self._problem}{where}")
+        super().__init__(item, queue)
         self.item = item
         self.queue = queue
 
-    def __str__(self) -> str:  # KeyError would show the message quoted
-        return str(self.args[0])
+    def __str__(self) -> str:  # composed here, since a queue raises with its lock held, and `repr` is foreign code
+        where = f" in work queue {self.queue!r}" if self.queue else ""
+        return f"{self.item!r} {self._problem}{where}"
 
 
 class NotProcessing(_ItemError, ValueError):
     """`done` was called for an item that is not in process: called twice, or for something never handed out."""
 
     _problem = "is not in process"
+
+
+class UnhashableItem(_ItemError, TypeError):
+    """What was added is not hashable, so no two of it could be told to be one."""
+
+    _problem = "is not hashable, which an item must be,"
 
 
 class UnknownItem(_ItemError, KeyError):

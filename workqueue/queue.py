@@ -18,7 +18,7 @@ from workqueue.core import Entry
 from workqueue.errors import ShutDown, Timeout
 from workqueue.metrics import MetricsProvider
 from workqueue.rate_limiters import RateLimiter
-from workqueue.shell import QueueShell, deadline
+from workqueue.shell import QueueShell, checked_limit, deadline
 
 __all__ = ["WorkQueue"]
 
@@ -79,8 +79,7 @@ class WorkQueue(QueueShell[T]):
 
     def get_batch(self, limit: int, timeout: float | None = None) -> list[T]:
         """Hand out up to `limit` items in the order of `get`. Blocks for the first one like `get`, never for more."""
-        if not limit >= 1:
-            raise ValueError(f"limit must be at least 1, not {limit!r}")
+        limit = checked_limit(limit)
         with self._lock:
             now = self._now()
             entries = self._core.take_batch(limit, now)

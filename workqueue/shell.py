@@ -10,24 +10,24 @@ from __future__ import annotations
 import logging
 import math
 import threading
-import weakref
-from abc import abstractmethod
-from collections.abc import Callable, Hashable
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from operator import index
 from typing import Generic, TypeVar
 
 from workqueue.clock import Clock, MonotonicClock, checked_timeout
-from workqueue.core import Entry, QueueState, Statistics
+from workqueue.core import Entry, QueueState, Statistics, require_hashable
 from workqueue.metrics import MetricsProvider, QueueMetrics
 from workqueue.rate_limiters import ItemExponentialFailureRateLimiter, RateLimiter, UsageAware
 
-__all__ = ["QueueShell", "deadline"]
+__all__ = ["QueueShell", "checked_limit", "deadline"]
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Hashable)
 
 
-class QueueShell(Generic[T]):
+class QueueShell(ABC, Generic[T]):
     """A work queue but for `get` and its kin. Every method here may be called from any thread and never waits.
 
     No method calls foreign code with the queue's lock held (but the items' own `__hash__` and `__eq__`). No method may
@@ -63,7 +63,7 @@ class QueueShell(Generic[T]):
         self._timer_at = math.inf  # the earliest due time that one of them wakes up for
         self._shut_downs = 0
         if isinstance(self._limiter, UsageAware):
-            self._limiter.watch_usage(_weakly(self))
+            self._limiter.watch_usage(self._in_use)
         self._metrics: QueueMetrics | None = None
         if metrics is not None and name:
             self._metrics = metrics.queue(name, self.statistics)
@@ -96,6 +96,7 @@ class QueueShell(Generic[T]):
 
     def add_rate_limited(self, item: T, *, priority: int | None = None) -> None:
         """Make `item` ready when the rate limiter says so, counting one more failure of it. Otherwise like `add`."""
+        require_hashable(item, self.name)
         delay = 0.0 if self.shutting_down else self._limiter.when(item)
         self.add_after(item, delay, priority=priority)
 
@@ -215,22 +216,18 @@ class QueueShell(Generic[T]):
         with self._lock:
             return self._core.statistics(self._now())
 
-    def _in_use(self, item: T) -> bool:
+    def _in_use(self, item: object) -> bool:
         with self._lock:
-            return self._core.knows(item)
+            return self._core.knows(item)  # type: ignore[arg-type]  # any hashable may be asked for
 
 
 def deadline(now: float, timeout: float | None) -> float:
-    """When a wait that starts `now` ends; ValueError if `timeout` is NaN."""
+    """When a wait that starts `now` ends. Raises ValueError if `timeout` is NaN."""
     return math.inf if timeout is None else now + checked_timeout(timeout)
 
 
-def _weakly(queue: QueueShell[T]) -> Callable[[object], bool]:
-    """Whether an item is in use by the queue, without keeping the queue alive."""
-    reference = weakref.ref(queue)
-
-    def in_use(item: object) -> bool:
-        alive = reference()
-        return alive is not None and alive._in_use(item)  # type: ignore[arg-type]  # any hashable may be asked for
-
-    return in_use
+def checked_limit(limit: int) -> int:
+    """Give `limit`. Raises ValueError below 1, TypeError if it is no integer."""
+    if index(limit) < 1:
+        raise ValueError(f"limit must be at least 1, not {limit!r}")
+    return limit
