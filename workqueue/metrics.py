@@ -125,21 +125,27 @@ class _Source:
     def add(self, statistics: Callable[[], Statistics]) -> None:
         is_method = hasattr(statistics, "__self__")
         reference = weakref.WeakMethod(statistics) if is_method else lambda: statistics
+        self._forget_the_gone()
         self._queues.append((reference, [0, 0]))
 
     def read(self) -> tuple[int, int, list[Statistics]]:
         """The counters of all queues there ever were, and a snapshot of each that is alive."""
+        self._forget_the_gone()
         snapshots = []
+        for reference, seen in self._queues:
+            statistics = reference()
+            if statistics is not None:
+                snapshot = statistics()
+                seen[:] = snapshot.adds, snapshot.retries
+                snapshots.append(snapshot)
+        adds = self._adds + sum(adds for _, (adds, _) in self._queues)
+        retries = self._retries + sum(retries for _, (_, retries) in self._queues)
+        return adds, retries, snapshots
+
+    def _forget_the_gone(self) -> None:
         for queue in list(self._queues):
             reference, seen = queue
-            statistics = reference()
-            if statistics is None:
+            if reference() is None:
                 self._adds += seen[0]
                 self._retries += seen[1]
                 self._queues.remove(queue)
-                continue
-            snapshot = statistics()
-            seen[:] = snapshot.adds, snapshot.retries
-            snapshots.append(snapshot)
-        adds = self._adds + sum(one.adds for one in snapshots)
-        return adds, self._retries + sum(one.retries for one in snapshots), snapshots

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar, runtime_checkable
@@ -51,7 +52,10 @@ class UsageAware(Protocol):
     """A limiter that wants to know which items are in use before it drops what it remembers of them."""
 
     def watch_usage(self, in_use: Callable[[object], bool]) -> None:
-        """Ask `in_use(item)` before an idle item is dropped. Called once by each queue that uses the limiter."""
+        """Ask `in_use(item)` before an idle item is dropped. Called once by each queue that uses the limiter.
+
+        It is a method of the queue: keep it weakly, or the queue lives as long as the limiter.
+        """
 
 
 class _Failures(Generic[T]):
@@ -62,7 +66,7 @@ class _Failures(Generic[T]):
         self._clock = MonotonicClock() if clock is None else clock
         self._lock = threading.Lock()
         self._items: OrderedDict[T, tuple[int, float]] = OrderedDict()
-        self._users: list[Callable[[object], bool]] = []
+        self._users: list[Callable[[], Callable[[object], bool] | None]] = []  # weak references to methods
 
     def add(self, item: T) -> int:
         """Count a failure; gives the count before it."""
@@ -84,8 +88,10 @@ class _Failures(Generic[T]):
             return self._items.get(item, (0, 0.0))[0]
 
     def watch_usage(self, in_use: Callable[[object], bool]) -> None:
+        reference = weakref.WeakMethod(in_use) if hasattr(in_use, "__self__") else lambda: in_use
         with self._lock:
-            self._users.append(in_use)
+            self._users = [user for user in self._users if user() is not None]
+            self._users.append(reference)
 
     def _drop_idle(self, now: float) -> None:
         with self._lock:
@@ -94,7 +100,7 @@ class _Failures(Generic[T]):
                 return
             users = list(self._users)
         # Without the lock: a queue takes its own one to answer.
-        used = any(in_use(oldest) for in_use in users)
+        used = any(in_use(oldest) for user in users if (in_use := user()) is not None)
         with self._lock:
             count, last_used = self._items.get(oldest, (0, now))
             if now - last_used <= self._idle_after:
