@@ -59,6 +59,24 @@ def one_thread(result: Report, operations: int) -> None:
     result.goal("add of a queued item by put, get of queue.Queue", reached, at_least=3.0)
 
 
+def many_ready(result: Report, operations: int) -> None:
+    """As many items as come in at once when a controller starts."""
+    few = runs.names(1000)
+    times = operations // len(few)
+    ranked = [(number % 3, number, item) for number, item in enumerate(few)]
+    result.measure(
+        "one thread, a thousand items ready at a time",
+        {
+            "WorkQueue": lambda: runs.add_all_get_all(few, times),
+            "WorkQueue, three priorities": lambda: runs.add_all_get_all(few, times, priorities=3),
+            "queue.Queue": lambda: runs.put_all_get_all(queue.Queue(), few, times),
+            "queue.PriorityQueue": lambda: runs.put_all_get_all(queue.PriorityQueue(), ranked, times),
+            "client-go": lambda: runs.client_go("add-all-get-all", 10 * operations),
+        },
+        against=("queue.Queue", PER_CPU),
+    )
+
+
 def four_workers(result: Report, operations: int) -> None:
     """One thread adds, four get."""
     items = runs.names(operations)
@@ -156,6 +174,7 @@ def main(quick: bool, rounds: int, json_file: Path | None) -> None:
     gc.freeze()  # what is loaded so far is not collected again before each run
     operations = 1_000 if quick else 100_000
     one_thread(result, operations)
+    many_ready(result, operations)
     four_workers(result, operations // 2)
     items_that_wait(result, operations // 2, 1_000 if quick else WAITING[-1])
     on_asyncio(result, operations // 2)

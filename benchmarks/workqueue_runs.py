@@ -103,6 +103,40 @@ def duplicate_add(operations: int) -> Figures:
     return measured(operations, work)
 
 
+def add_all_get_all(few: list[str], times: int, *, priorities: int = 1) -> Figures:
+    """Add all of `few`, then get each and be done with it; so many times, with so many priorities."""
+    work_queue: WorkQueue[str] = WorkQueue()
+    ranked = [(item, number % priorities) for number, item in enumerate(few)]
+
+    def work() -> None:
+        add, get, done = work_queue.add, work_queue.get, work_queue.done
+        for _ in range(times):
+            if priorities == 1:
+                for item in few:
+                    add(item)
+            else:
+                for item, priority in ranked:
+                    add(item, priority=priority)
+            for _ in few:
+                done(get())
+
+    return measured(times * len(few), work)
+
+
+def put_all_get_all(plain: PlainQueue | queue.PriorityQueue[Any], few: list[Any], times: int) -> Figures:
+    """Put all of `few`, then get each; so many times."""
+
+    def work() -> None:
+        put, get = plain.put, plain.get
+        for _ in range(times):
+            for item in few:
+                put(item)
+            for _ in few:
+                get()
+
+    return measured(times * len(few), work)
+
+
 # -- one producer, four workers ----------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,12 @@ WORK_QUEUE = {
         "queue.Queue put, get",
         "queue.SimpleQueue put, get",
     },
+    "one thread, a thousand items ready at a time": {
+        "WorkQueue",
+        "WorkQueue, three priorities",
+        "queue.Queue",
+        "queue.PriorityQueue",
+    },
     "one producer, four workers": {"WorkQueue", "WorkQueue, get_batch", "queue.Queue", "queue.SimpleQueue"},
     "add, get, done while others wait": {"WorkQueue, 100 waiting", "WorkQueue, 1,000 waiting"},
     "add_after where others wait": {"WorkQueue, 100 waiting", "WorkQueue, 1,000 waiting"},
@@ -27,6 +33,7 @@ WORK_QUEUE = {
 }
 CLIENT_GO = {
     "one thread": {"client-go Add, Get, Done", "client-go Add of a queued item"},
+    "one thread, a thousand items ready at a time": {"client-go"},
     "one producer, four workers": {"client-go"},
     "add, get, done while others wait": {"client-go, 1,000 waiting"},
     "add_after where others wait": {"client-go, 1,000 waiting"},

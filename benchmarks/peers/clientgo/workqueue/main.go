@@ -29,14 +29,15 @@ type queue = workqueue.TypedRateLimitingInterface[string]
 
 // cases maps a name to a function that sets a case up and gives the part that is measured.
 var cases = map[string]func(q queue, operations int) func(){
-	"add-get-done":  addGetDone,
-	"workers":       workers,
-	"duplicate-add": duplicateAdd,
-	"add-after":     addAfter,
+	"add-get-done":    addGetDone,
+	"add-all-get-all": addAllGetAll,
+	"workers":         workers,
+	"duplicate-add":   duplicateAdd,
+	"add-after":       addAfter,
 }
 
 func main() {
-	name := flag.String("case", "add-get-done", "add-get-done, workers, duplicate-add or add-after")
+	name := flag.String("case", "add-get-done", "add-get-done, add-all-get-all, workers, duplicate-add or add-after")
 	operations := flag.Int("operations", 1_000_000, "how often to do it")
 	waiting := flag.Int("waiting", 0, "items that wait for their time meanwhile (add-get-done, add-after)")
 	flag.Parse()
@@ -73,6 +74,22 @@ func addGetDone(q queue, operations int) func() {
 			q.Add(items[i%len(items)])
 			item, _ := q.Get()
 			q.Done(item)
+		}
+	}
+}
+
+// addAllGetAll adds a thousand items, then gets each and is done with it, over and over, on one goroutine.
+func addAllGetAll(q queue, operations int) func() {
+	items := names("default", 1000)
+	return func() {
+		for range operations / len(items) {
+			for _, item := range items {
+				q.Add(item)
+			}
+			for range items {
+				item, _ := q.Get()
+				q.Done(item)
+			}
 		}
 	}
 }
