@@ -10,7 +10,7 @@ from informers.decoder import ObjectDecoder
 from informers.discovery import Discovery
 from informers.errors import ApiError, KindNotFoundError, MalformedResponseError, NotFoundError
 from informers.request import Request, ResourceInfo
-from informers.source import WatchStream
+from informers.source import StreamedLists, WatchStream
 from informers.transport import Call, Transport
 from informers.watch import HttpWatchStream
 
@@ -23,11 +23,16 @@ class HttpBackend:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._discovery = Discovery(self._fetch)
+        self._streamed_lists: dict[str, StreamedLists] = {}
 
     @property
     def server(self) -> str:
         """See `Backend.server`."""
         return self._transport.server
+
+    def streamed_lists(self, resource: str) -> StreamedLists:
+        """What is known of this server's streamed lists of a resource, by any name for it; shared."""
+        return self._streamed_lists.setdefault(resource, StreamedLists())
 
     def under(self, cancellation: Cancellation) -> AbstractContextManager[None]:
         """Put this thread's requests, those of discovery too, under a switch that another thread can turn."""

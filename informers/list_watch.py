@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from informers.cancellation import Cancellation
-from informers.source import ObjectList, WatchStream
+from informers.source import ObjectList, StreamedLists, WatchStream
 
 if TYPE_CHECKING:
     from informers.resource import Resource
@@ -41,6 +41,13 @@ class ResourceListWatch:
         self._field_selector = field_selector
         self._metadata_only = metadata_only
         self._cancellation = Cancellation(_PACE)
+
+    @property
+    def streamed_lists(self) -> StreamedLists | None:
+        """See `ListWatch`."""
+        known = getattr(self._resource._backend, "streamed_lists", None)
+        found: StreamedLists | None = None if known is None else known(self._resource.description)
+        return found
 
     def for_one_reader(self) -> ResourceListWatch:
         """The same scope again, to be interrupted without harm to other readers of this one."""

@@ -19,7 +19,7 @@ from informers.key import ObjectKey
 from informers.object import Object
 from informers.protocol import AskList, AskWatch, Forget, Protocol, ProtocolConfig, Verdict, Wait
 from informers.sink import EVENT_TYPES, Sink, runs
-from informers.source import ListWatch, WatchEvent, WatchStream
+from informers.source import ListWatch, StreamedLists, WatchEvent, WatchStream
 from informers.status import ReflectorStatus
 from workqueue.clock import Clock, MonotonicClock
 
@@ -61,11 +61,13 @@ class Reflector:
         self._random = random or random_module.Random().random
         for_one_reader = getattr(source, "for_one_reader", None)
         self._source: ListWatch = source if for_one_reader is None else for_one_reader()
+        self._streamed_lists: StreamedLists = getattr(source, "streamed_lists", None) or StreamedLists()
         self._sink = sink
         self._resync = resync
         self._request_timeout = request_timeout
         self._clock: Clock = clock or MonotonicClock()
         self._protocol = Protocol(config, self._random)
+        self._may_stream = config.watch_list
         self.name = name or str(getattr(source, "description", "")) or type(source).__name__
         self._on_change = on_change
         self._collected: dict[ObjectKey, Object] = {}
@@ -209,6 +211,8 @@ class Reflector:
             except BaseException as error:  # noqa: BLE001 - the last net: a reflector must not die silently
                 _log.exception("reflector of %s: internal error", self.name)
                 self._protocol.rejected(self._clock.now(), error)
+            if self._may_stream and not self._protocol.watch_list:
+                self._streamed_lists.work = False  # other readers of this resource need not find out
             failure = self._protocol.failure
             if failure is None:
                 self._journal.failing_since = None
@@ -217,6 +221,8 @@ class Reflector:
                 self._changed()
 
     def _step(self) -> None:
+        if not self._streamed_lists.work:
+            self._protocol.watch_list = False
         step = self._protocol.next(self._clock.now())
         match step:
             case Wait():

@@ -15,7 +15,7 @@ import msgspec
 from informers.key import ObjectKey
 from informers.object import Object
 
-__all__ = ["InterruptibleListWatch", "ListWatch", "ObjectList", "WatchEvent", "WatchStream"]
+__all__ = ["InterruptibleListWatch", "ListWatch", "ObjectList", "StreamedLists", "WatchEvent", "WatchStream"]
 
 
 class WatchEvent(msgspec.Struct, frozen=True, gc=False):
@@ -65,13 +65,21 @@ class WatchStream(Protocol):
     ) -> None: ...
 
 
+class StreamedLists:
+    """Whether a server streams the initial list of one resource, for all who read it. May be used from any thread."""
+
+    def __init__(self) -> None:
+        self.work = True
+        """Until somebody finds that they are refused, or do not end."""
+
+
 class ListWatch(Protocol):
     """Source of a reflector. `timeout` is the time for a list, or for the opening of a watch; a list may take longer
     while it makes progress.
 
     An attribute `description` (str), where there is one, names the source in messages. A method `for_one_reader`,
     where there is one, gives an `InterruptibleListWatch` of the same scope, so that a reader can be stopped while a
-    request is in flight.
+    request is in flight. Those with an attribute `streamed_lists` (`StreamedLists`) in common share that knowledge.
     """
 
     def list(
