@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from collections.abc import Callable
@@ -100,22 +101,28 @@ class FakeClock:
         if timeout is None:
             return await event.wait()
         loop = asyncio.get_running_loop()
-        passed = asyncio.Event()
+        waiting = True
+
+        def expire() -> None:
+            if waiting:  # otherwise the wait ended before the loop came to this
+                limit.reschedule(loop.time())
 
         def wake() -> None:
-            loop.call_soon_threadsafe(passed.set)
+            with contextlib.suppress(RuntimeError):  # nobody waits in a loop that is closed
+                loop.call_soon_threadsafe(expire)
 
-        sleeper = self._enter(timeout, wake)
-        if sleeper is None:
-            return event.is_set()
-        waits = [asyncio.ensure_future(event.wait()), asyncio.ensure_future(passed.wait())]
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            self._leave(sleeper)
-            for one in waits:
-                one.cancel()
-        return event.is_set()
+            async with asyncio.timeout(None) as limit:
+                sleeper = self._enter(timeout, wake)
+                if sleeper is None:
+                    return event.is_set()
+                try:
+                    return await event.wait()
+                finally:
+                    waiting = False
+                    self._leave(sleeper)
+        except TimeoutError:
+            return event.is_set()
 
     def _enter(self, timeout: float, wake: Callable[[], None]) -> _Sleeper | None:
         """Start to sleep, unless the time-out has passed already."""

@@ -14,6 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from workqueue.core import AGEING_INTERVAL
 from workqueue.testing.adapter import Call, Capabilities, QueueAdapter, check_adapter
 from workqueue.testing.model import QueueModel, exponential
 from workqueue.testing.waiting import wait_until_finished
@@ -26,7 +27,7 @@ except ModuleNotFoundError as error:
 
 __all__ = ["RuleBroken", "queue_machine"]
 
-ITEMS = range(6)
+ITEMS = range(5)
 WAITING_GETS = 3
 
 
@@ -120,6 +121,16 @@ def _timeouts(machine: _QueueMachine) -> st.SearchStrategy[float | None]:
     return st.one_of(st.none(), st.integers(0, 5).map(lambda whole: whole + 0.5))
 
 
+def _seconds(machine: _QueueMachine) -> st.SearchStrategy[int]:
+    """Whole ones; as a rule just enough, or just not, for what is due next or reaches the age that counts."""
+    model, ages = machine.model, machine.settings_of_queue.max_priority_age
+    turns = [entry.due for entry in model.waiting().values()]
+    turns += [entry.ready_at[0] + ages for entry in model.ready().values()] if ages is not None else []
+    near = sorted({whole + more for turn in turns if (whole := int(turn - model.now)) > 0 for more in (-1, 0, 1)})
+    usual = st.integers(0, 4) | st.just(40)
+    return st.sampled_from(near) | usual if near else usual
+
+
 def _limits(machine: _QueueMachine) -> st.SearchStrategy[int]:
     return st.integers(1, 4) if machine.can.batches else st.just(1)
 
@@ -148,7 +159,7 @@ class _QueueMachine(RuleBasedStateMachine):
         self.queue = settings.make_adapter()
         check_adapter(self.queue, self.can, timed=settings.timed)
 
-    @initialize(open_for=st.integers(0, 40), look_often=st.booleans())
+    @initialize(open_for=st.integers(0, 60), look_often=st.booleans())
     def begin(self, open_for: int, look_often: bool) -> None:
         """So many steps go by before the first shutdown; the numbers are read after each step or now and then."""
         self.open_for, self.look_often = open_for, look_often
@@ -160,6 +171,11 @@ class _QueueMachine(RuleBasedStateMachine):
         with self.step(f"add({item}{_said(priority)})"):
             self.queue.add(item, priority)
             self.model.add(item, priority)
+
+    @rule(items=st.lists(item_drawn, min_size=2, max_size=5), priority=priority_drawn)
+    def add_several(self, items: list[int], priority: int | None) -> None:
+        for item in items:
+            self.add(item, priority)
 
     @precondition(lambda self: self.can.delays)
     @rule(item=item_drawn, delay=st.integers(-1, 5), priority=priority_drawn)
@@ -197,9 +213,18 @@ class _QueueMachine(RuleBasedStateMachine):
         with self.step(f"get({limit})"):
             self.take(limit)
 
-    @rule(count=st.integers(1, 9))
+    @precondition(lambda self: self.settings_of_queue.max_priority_age is not None and self.model.ready())
+    @rule(item=item_drawn, seconds=_drawn(_seconds), count=st.integers(1, 2 * AGEING_INTERVAL))
+    def flood(self, item: int, seconds: int, count: int) -> None:
+        """After a while urgent work comes again and again: only age brings something else to its turn."""
+        self.advance(seconds)
+        for _ in range(count):
+            self.add(item, 3)
+            self.get_and_finish(1)
+
+    @rule(count=st.integers(1, 4))
     def get_and_finish(self, count: int) -> None:
-        """So many get and done in turn: this is how ageing has its turn."""
+        """So many get and done in turn."""
         with self.step(f"{count} times get(1), done"):
             for _ in range(count):
                 for item in self.take(1):
@@ -279,7 +304,7 @@ class _QueueMachine(RuleBasedStateMachine):
     # -- time, and the end -------------------------------------------------------------------------------------------
 
     @precondition(lambda self: self.settings_of_queue.timed)
-    @rule(seconds=st.integers(0, 4) | st.just(40))
+    @rule(seconds=_drawn(_seconds))
     def advance(self, seconds: int) -> None:
         until = self.model.now + seconds
         waiting: Sequence[_Get | _Drain] = [*self.gets, *self.drains]
