@@ -37,7 +37,9 @@ __all__ = ["ApiClientSource", "Endpoint", "InClusterSource", "KubeconfigSource",
 
 EXEC_PLUGIN_SECONDS = 60.0
 """The longest that a credential plugin may take."""
-_TOKEN_FILE_SECONDS = 60.0  # files with tokens are rotated in place; client-go too reads them again each minute
+_ROTATED_SECONDS = 60.0
+"""How long tokens and client certificates from files are used: they are rotated in place. client-go reads such token
+files again each minute too; a certificate that expired is refused in the handshake, where no 401 tells of it."""
 _POOLED_CONNECTIONS = 32
 _SOCKET_OPTIONS = [
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
@@ -120,8 +122,8 @@ class KubeconfigSource:
             configuration.proxy = None
         expiry = getattr(loader, "expiry", None)
         expires = credential.expires if credential is not None else expiry.timestamp() if expiry else None
-        token_file = details is not None and "tokenFile" in details and "token" not in details
-        return _endpoint(configuration, previous, _renewal_time(expires, token_file))
+        rotated = credential is None and details is not None and _is_rotated(details.value)
+        return _endpoint(configuration, previous, _renewal_time(expires, rotated))
 
     def _names(self, config: Any) -> Mapping[str, Any]:
         context = self._context or config.safe_get("current-context")
@@ -156,7 +158,7 @@ class InClusterSource:
             _incluster.load_incluster_config(client_configuration=configuration)
         except (ConfigException, OSError) as error:
             raise ConfigError(f"in-cluster configuration: {error}") from error
-        return _endpoint(configuration, previous, time.monotonic() + _TOKEN_FILE_SECONDS)
+        return _endpoint(configuration, previous, time.monotonic() + _ROTATED_SECONDS)
 
 
 class UrlSource:
@@ -236,10 +238,16 @@ def _fingerprint(configuration: Any) -> tuple[object, ...]:
     return (*settings, *map(hash, contents))
 
 
-def _renewal_time(expires: float | None, token_file: bool) -> float | None:
+def _is_rotated(user: Mapping[str, Any]) -> bool:
+    """Whether somebody else is likely to replace the credentials of this user in time."""
+    token_file = "tokenFile" in user and "token" not in user
+    return token_file or "client-certificate" in user or "client-certificate-data" in user
+
+
+def _renewal_time(expires: float | None, rotated: bool) -> float | None:
     """Turn epoch seconds into a moment shortly before them on the monotonic clock."""
     if expires is None:
-        return time.monotonic() + _TOKEN_FILE_SECONDS if token_file else None
+        return time.monotonic() + _ROTATED_SECONDS if rotated else None
     left = expires - time.time()
     return time.monotonic() + left - min(60.0, left / 5)
 

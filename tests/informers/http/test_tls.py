@@ -1,5 +1,6 @@
 """TLS: who is trusted, what a server that speaks none looks like, and handshakes that hang."""
 
+import json
 import socket
 import struct
 import threading
@@ -108,3 +109,76 @@ def test_closing_ends_a_handshake_that_hangs(kubeconfig, certificates):
         with pytest.raises(ClientClosed):
             client.raw("GET", "/x")
         closer.join()
+
+
+def line(name):
+    event = {"type": "ADDED", "object": {"metadata": {"name": name, "namespace": "ns", "uid": name}}}
+    return json.dumps(event).encode() + b"\n"
+
+
+@pytest.fixture
+def watch(serve, server_tls, certificates, kubeconfig):
+    """The client and an open watch over TLS that has given its first event and waits for the next."""
+
+    def handle(connection, request):
+        connection.start_chunks()
+        connection.chunk(line("a"))
+        connection.wait_for_end()
+
+    server = serve(handle, tls=server_tls)
+    path = kubeconfig(server.url, **{"certificate-authority": str(certificates / "ca.crt")})
+    with Client.from_kubeconfig(path) as client:
+        stream = client.resource("v1", "Pod").watch()
+        assert next(stream).object.name == "a"
+        yield client, stream
+
+
+def test_a_watch_is_closed_from_another_thread(watch):
+    _, stream = watch
+    found, ended = [], []
+
+    def read():
+        found.extend(stream)
+        ended.append(time.monotonic())
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    reader.join(0.2)
+    assert reader.is_alive(), "it waits inside the session"
+    closed = time.monotonic()
+    stream.close()
+    reader.join(10)
+    assert found == []
+    assert ended[0] - closed < 0.1 + 0.2  # the promise, a loaded machine
+
+
+def test_a_watch_may_be_closed_by_many_threads_at_once_and_read_meanwhile(serve, server_tls, certificates, kubeconfig):
+    def handle(connection, request):
+        connection.start_chunks()
+        while not connection.server.stopping.is_set():
+            connection.chunk(line("a") * 50)
+
+    server = serve(handle, tls=server_tls)
+    path = kubeconfig(server.url, **{"certificate-authority": str(certificates / "ca.crt")})
+    with Client.from_kubeconfig(path) as client:
+        for _ in range(20):
+            stream = client.resource("v1", "Pod").watch()
+            for _ in range(60):
+                next(stream)
+            closers = [threading.Thread(target=stream.close) for _ in range(4)]
+            for closer in closers:
+                closer.start()
+            left = sum(1 for _ in stream)  # ends, without an error
+            for closer in closers:
+                closer.join(10)
+            assert left < 10**6
+            assert stream.closed
+
+
+def test_closing_the_client_ends_a_watch(watch):
+    client, stream = watch
+    timer = threading.Timer(0.1, client.close)
+    timer.start()
+    with pytest.raises(ClientClosed):
+        next(stream)
+    timer.join()
