@@ -1,6 +1,7 @@
 """Where our informer decides differently from client-go's: each case is played to both, and both are held to it.
 
-docs/informers.md has these as a table, with the reasons. Events are written "add a-1@101": the uid is the name and the
+docs/informers.md has these as a table, with the reasons; what is not about events and requests has a test of its own
+below the cases. Events are written "add a-1@101": the uid is the name and the
 number of its life, the version counts the writes; the first object of a session is at version 101.
 """
 
@@ -162,6 +163,15 @@ CASES = {
     ),
 }  # fmt: skip
 
+BEHAVIOURS = (
+    "a handler that fails on the first list",
+    "an index function that fails",
+    "a handler that is slower than the events",
+    "a handler asks for a resync, the informer for none",
+    "an informer asked of a running factory",
+)
+"""What is done with events and informers, each a test of its own at the end."""
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
@@ -219,7 +229,7 @@ def versions(played: Played) -> dict[str, str]:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_case(case: Case, stage: Stage) -> None:
     session, url = stage.open(case.script, "here")
-    here, _ = ours.play(url, case.script, SECONDS, case.protocol)
+    here, *_ = ours.play(url, case.script, SECONDS, case.protocol)
     assert here.ended, session.log
     assert lines(here) == case.here
     assert asked(session) == case.asked_here or not case.asked_here
@@ -231,6 +241,14 @@ def test_case(case: Case, stage: Stage) -> None:
     assert lines(there) == case.there
     assert asked(session) == case.asked_there or not case.asked_there
     assert versions(there) == wanted | dict(case.cached_there)
+
+
+def test_the_document_has_every_case() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "informers.md").read_text()
+    table = text.partition("## Differences from client-go")[2].partition("What cannot be played")[0]
+    rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")]
+    assert rows == ["situation", "---", *CASES, *BEHAVIOURS]
+    assert {f"test_{name.replace(',', '').replace(' ', '_')}" for name in BEHAVIOURS} <= globals().keys()
 
 
 def test_both_show_deletions_before_what_is_new(stage: Stage) -> None:
@@ -262,9 +280,7 @@ def informer(stage: Stage) -> Iterator[Callable[[Script], SharedInformer]]:
 TWO = Script("case", (FIRST_LIST,), "ab", client_watch_list=False)
 
 
-def test_a_handler_that_fails_on_the_first_list_is_synced_all_the_same(
-    stage: Stage, informer: Callable[..., SharedInformer]
-) -> None:
+def test_a_handler_that_fails_on_the_first_list(stage: Stage, informer: Callable[..., SharedInformer]) -> None:
     recorder = ours.Recorder()
 
     def fails(event: Any) -> None:
@@ -285,9 +301,7 @@ def test_a_handler_that_fails_on_the_first_list_is_synced_all_the_same(
     assert not there.handler_synced
 
 
-def test_an_index_function_that_fails_does_not_end_the_program(
-    server: Server, program: Path, informer: Callable[..., SharedInformer]
-) -> None:
+def test_an_index_function_that_fails(server: Server, program: Path, informer: Callable[..., SharedInformer]) -> None:
     def fails(obj: Any) -> list[str]:
         if obj.name == "a":
             raise RuntimeError("index function: a")
@@ -309,7 +323,7 @@ def test_an_index_function_that_fails_does_not_end_the_program(
     assert "panic: index function: a" in mortal.errors
 
 
-def test_what_a_slow_handler_has_not_seen_yet_is_merged(stage: Stage, informer: Callable[..., SharedInformer]) -> None:
+def test_a_handler_that_is_slower_than_the_events(stage: Stage, informer: Callable[..., SharedInformer]) -> None:
     script = replace(TWO, acts=(FIRST_LIST, Act(stream=("write a",) * 50)))
     recorder = ours.Recorder()
     one = informer(script)
@@ -330,7 +344,7 @@ def test_what_a_slow_handler_has_not_seen_yet_is_merged(stage: Stage, informer: 
     assert len(lines(there)) == 2 + 50
 
 
-def test_a_handler_gets_its_resync_from_an_informer_without_one(
+def test_a_handler_asks_for_a_resync_the_informer_for_none(
     stage: Stage, informer: Callable[..., SharedInformer]
 ) -> None:
     recorder, again = ours.Recorder(), threading.Event()
@@ -343,7 +357,7 @@ def test_a_handler_gets_its_resync_from_an_informer_without_one(
     assert lines(there) == ["add a-1@101 initial", "add b-1@102 initial"]
 
 
-def test_an_informer_asked_of_a_running_factory_runs(server: Server, stage: Stage) -> None:
+def test_an_informer_asked_of_a_running_factory(server: Server, stage: Stage) -> None:
     _, url = stage.open(TWO, "here")
     with Client.from_url(url, timeout=SECONDS) as client, SharedInformerFactory(client, namespace="ns") as factory:
         factory.start()

@@ -14,6 +14,7 @@ from informers.backoff import BackoffConfig
 from informers.event import Reason
 
 _NAMES = {EventType.ADD: "add", EventType.UPDATE: "update", EventType.DELETE: "delete"}
+HANDLERS = ("our handler", "our merging handler", "our late handler")
 _BACKOFF = BackoffConfig(base=0.001, cap=0.01)
 
 
@@ -31,10 +32,11 @@ def protocol(script: Script, **options: Any) -> ProtocolConfig:
 
 
 class Recorder:
-    """A handler that keeps its events. `marked` is set once the marker was added."""
+    """A handler that keeps its events. `marked` is set once the marker was added, `busy` after three events or then."""
 
     def __init__(self) -> None:
         self.history: list[Shown] = []
+        self.busy = threading.Event()
         self.marked = threading.Event()
 
     def __call__(self, event: Event) -> None:
@@ -54,19 +56,23 @@ class Recorder:
         )
         if event.type is EventType.ADD and obj.name == MARKER:
             self.marked.set()
+        if self.marked.is_set() or len(self.history) == 3:
+            self.busy.set()
 
 
 def play(url: str, script: Script, seconds: float, options: Mapping[str, Any] | None = None) -> list[Played]:
-    """What two handlers were shown: one that gets everything, and one whose waiting events are merged at once."""
+    """What `HANDLERS` were shown: one gets everything, of one the waiting events are merged at once, one joins late."""
     with Client.from_url(url, timeout=seconds) as client:
         source = client.resource("v1", "ConfigMap").list_watch(namespace="ns")
         informer = SharedInformer(source, protocol=protocol(script, **(options or {})))
-        recorders = [Recorder(), Recorder()]
+        recorders = [Recorder() for _ in HANDLERS]
         registrations = [
             informer.add_event_handler(on_event=recorder, max_pending=limit)
-            for recorder, limit in zip(recorders, (None, 1), strict=True)
+            for recorder, limit in zip(recorders, (None, 1), strict=False)
         ]
         informer.start()
+        recorders[0].busy.wait(seconds)
+        registrations.append(informer.add_event_handler(on_event=recorders[-1]))
         ended = [recorder.marked.wait(seconds) for recorder in recorders]
         status = informer.status()
         cache = {

@@ -46,23 +46,23 @@ def play(script: Script, server: Server, client_go: ClientGo) -> Outcome:
     """Play it to both, at once."""
     session_id = f"{script.seed}.{next(_number)}"
     sessions = Session(script), Session(script)
-    urls = [
-        server.add(f"/{session_id}/{side}", session)
-        for side, session in zip(("ours", "client-go"), sessions, strict=True)
-    ]
+    paths = f"/{session_id}/ours", f"/{session_id}/client-go"
+    urls = [server.add(path, session) for path, session in zip(paths, sessions, strict=True)]
     with ThreadPoolExecutor(1) as other:
         theirs = other.submit(
             client_go.play, session_id, urls[1], seconds=_SECONDS, watch_list=script.client_watch_list
         )
         shown_ours = ours.play(urls[0], script, _SECONDS)
         shown_theirs = theirs.result()
+    for path in paths:
+        server.remove(path)
     wrong = [*judge_ours(sessions[0], shown_ours), *judge_theirs(sessions[1], shown_theirs)]
     return Outcome(script, *sessions, shown_ours, shown_theirs, wrong)
 
 
-def judge_ours(session: Session, both: list[Played]) -> Iterator[str]:
+def judge_ours(session: Session, each: list[Played]) -> Iterator[str]:
     wanted = final_cache(session)
-    for name, played in zip(("our handler", "our merging handler"), both, strict=True):
+    for name, played in zip(ours.HANDLERS, each, strict=True):
         if not played.ended:
             yield f"{name} never saw the end"
         if played.cache != wanted:

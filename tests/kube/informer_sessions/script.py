@@ -20,6 +20,7 @@ REFUSALS = (
 SLOW_REFUSALS = ("429 retry", "503 retry", "hang up")
 """Those that cost a client a second."""
 
+MAIMED = ("maim", "delete")
 EXTRAS = ("bookmark", "again", "junk line", "junk type", "blank line", "pause")
 ENDS = (
     "close", "close", "close", "fin", "reset", "hold", "cut line", "cut line fin", "cut line reset",
@@ -38,10 +39,11 @@ class Act:
     "compact" (the history up to now is forgotten). `answer` is one of the refusals above, or, for tests that name them,
     "old list" (as it was two writes ago), "listed twice", "broken item" or "no version".
 
-    In `stream` a write may be garbled on its way ("garble write a"), and there are the `EXTRAS`; "stale a" is the event
-    before the last one of that object, "nameless" an object without a name. A streamed list is said to be complete at
-    once, or where "end" stands, or never with "no end"; "false end" says so in words that do not count. Only `after`
-    lines of a stream are sent before its end.
+    In `stream` a write may be garbled on its way ("garble write a": half a line; "maim write a": JSON that is no
+    object), and there are the `EXTRAS`; "stale a" is the event before the last one of that object, "nameless" an object
+    without a name. A streamed list is said to be complete after its objects, or where "end" stands, or never with
+    "no end"; with "false end" its middle says so in words that do not count. Only `after` lines of a stream are sent
+    before its end.
     """
 
     before: tuple[str, ...] = ()
@@ -76,9 +78,12 @@ class Script:
 
     @property
     def garbled(self) -> list[str]:
-        """The names of which an event may have been lost for ever: these are written once more at the end."""
+        """The names of which an event may have been lost for ever: these are written once more at the end.
+
+        Not those whose deletion was maimed: a client can see that it was one.
+        """
         items = [item.split() for act in self.acts for item in act.stream]
-        return sorted({item[2] for item in items if item[0] == "garble"})
+        return sorted({name for how, verb, name in (item for item in items if len(item) == 3) if (how, verb) != MAIMED})
 
     def __str__(self) -> str:
         traits = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.name != "acts"]
@@ -110,10 +115,13 @@ def _act(choose: random.Random, slow: bool) -> Act:
     answer = ""
     if choose.random() < 0.3:
         answer = choose.choice(SLOW_REFUSALS if slow and choose.random() < 0.1 else REFUSALS)
+    stream = [_stream_item(choose) for _ in range(choose.choice([0, 0, 1, 2, 4, 8]))]
+    if choose.random() < 0.3:
+        stream.insert(choose.randint(0, len(stream)), "end")
     return Act(
         before=tuple(_write(choose) for _ in range(choose.choice([0, 0, 0, 1, 2, 4]))),
         answer=answer,
-        stream=tuple(_stream_item(choose) for _ in range(choose.choice([0, 0, 1, 2, 4, 8]))),
+        stream=tuple(stream),
         end=choose.choice(ENDS),
         after=choose.choice([None, None, None, 0, 1, 3]),
     )
@@ -128,8 +136,8 @@ def _stream_item(choose: random.Random) -> str:
     luck = choose.random()
     if luck < 0.65:
         return _write(choose)
-    if luck < 0.70:
-        return f"garble {choose.choice(['write', 'delete'])} {choose.choice(_NAMES)}"
-    if luck < 0.90:
+    if luck < 0.73:
+        return f"{choose.choice(['garble', 'maim'])} {choose.choice(['write', 'delete'])} {choose.choice(_NAMES)}"
+    if luck < 0.92:
         return choose.choice(EXTRAS)
-    return choose.choice(["end", "false end", "no end"])
+    return choose.choice(["false end", "no end"])

@@ -55,6 +55,10 @@ class Server:
         self.sessions[path] = session
         return f"http://127.0.0.1:{self.port}{path}"
 
+    def remove(self, path: str) -> None:
+        """Forget a session."""
+        del self.sessions[path]
+
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:

@@ -34,12 +34,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a stream. `deleted` is the uid that it says is gone; `completes`: it ends a streamed list."""
+    """One line of a stream. `deleted` is the uid that it says is gone."""
 
     data: bytes
     deleted: str = ""
     readable: bool = True
-    completes: bool = False
 
 
 Lines = list[Line | float]  # with pauses, in seconds
@@ -55,7 +54,8 @@ class Session:
         self.deletes_sent: set[str] = set()
         """The uids of which a deletion was sent, in whole or in part."""
         self.deletes_read: set[str] = set()
-        """Those of which it arrived for sure: no client leaves a stream before it read as far."""
+        """Those of which it arrived for sure: no client leaves a watch before it read as far. A streamed list is left
+        for many reasons, and not only in its middle."""
         self._position = 0
         self._shuffle = random.Random(str(script.seed)).shuffle
         self._ended = False
@@ -138,7 +138,7 @@ class Session:
     # ---- watches
 
     def _watch(self, request: Request, act: Act) -> Answer:
-        lines = self._first_lines(request)
+        lines = self._first_lines(request, act)
         items = list(act.stream)
         if request.stream and "end" not in items and "no end" not in items:
             items.insert(0, "end")
@@ -162,27 +162,29 @@ class Session:
             end = "close"
         return Answer(200, tuple(self._pieces(lines)), end=_CUTS.get(end, end))
 
-    def _first_lines(self, request: Request) -> Lines:
+    def _first_lines(self, request: Request, act: Act) -> Lines:
         world = self.world
         if request.stream or request.version in ("", "0"):
             objects = list(world.now().values())
             self._shuffle(objects)
-            return [Line(event("ADDED", body)) for body in objects]
+            lines: Lines = [Line(event("ADDED", body)) for body in objects]
+            if request.stream and "false end" in act.stream:
+                lines.insert(len(lines) // 2, Line(event("BOOKMARK", self._bookmark("false"))))
+            return lines
         return [_line(change) for change in world.since(int(request.version))]
 
     def _write(self, item: str) -> Sequence[Line]:
-        verb = item.removeprefix("garble ").split()[0]
-        if verb not in ("write", "delete", "recreate", "compact"):
+        plain = item.removeprefix("garble ").removeprefix("maim ")
+        if plain.split()[0] not in ("write", "delete", "recreate", "compact"):
             return []
         before = self.world.head
-        self.world.write(item.removeprefix("garble "))
+        self.world.write(plain)
         return [_line(change) for change in self.world.since(before)]
 
     def _show(self, item: str, shown: Lines, request: Request) -> Lines:
         """The lines that an item of a stream is."""
-        if item in ("end", "false end") and request.stream:
-            ends = item == "end"
-            return [Line(event("BOOKMARK", self._bookmark("true" if ends else "false")), completes=ends)]
+        if item == "end" and request.stream:
+            return [Line(event("BOOKMARK", self._bookmark("true")))]
         if item == "bookmark":
             return [Line(event("BOOKMARK", self._bookmark()))]
         if item == "again":
@@ -196,9 +198,12 @@ class Session:
             return [Line(event("RENAMED", failure(200, None, "what is this")), readable=False)]
         if item == "pause":
             return [_PAUSE]
+        before = self.world.head
         written = self._write(item)
         if item.startswith("garble"):
             return [Line(line.data[: len(line.data) // 2] + b"\n", readable=False) for line in written]
+        if item.startswith("maim"):
+            return [Line(event(change.type, {"metadata": 7}), readable=False) for change in self.world.since(before)]
         return [*written]
 
     def _bookmark(self, end: str = "") -> Body:
@@ -209,14 +214,13 @@ class Session:
 
     def _note(self, lines: Lines, request: Request, act: Act) -> None:
         """Remember which deletions the lines tell."""
-        listed, read = not request.stream, "reset" not in act.end
+        read = not request.stream and "reset" not in act.end
         for line in lines:
             if isinstance(line, Line):
-                listed = listed or line.completes
                 read = read and line.readable
                 if line.deleted:
                     self.deletes_sent.add(line.deleted)
-                    if listed and read:
+                    if read:
                         self.deletes_read.add(line.deleted)
 
     def _pieces(self, lines: Lines) -> list[bytes | float]:
