@@ -27,7 +27,7 @@ from workqueue_runs import PER_CPU, RATE
 from informers import ObjectKey
 from workqueue import WorkQueue
 
-WAITING = (100, 1_000, 10_000, 100_000)
+WAITING = (0, 100, 1_000, 10_000, 100_000)
 ABOUT = (
     "`WorkQueue` does more than it is compared with: it queues an item once, never hands it to two workers, knows "
     "priorities and delays, and waits for `done`. `queue.Queue` and `SimpleQueue` (written in C) only move items. "
@@ -99,7 +99,7 @@ def four_workers(result: Report, operations: int) -> None:
 def items_that_wait(result: Report, operations: int, most: int) -> None:
     """Does it matter how many items wait?"""
     steps = [waiting for waiting in WAITING if waiting <= most]
-    few, many = f"{steps[0]:,}", f"{steps[-1]:,}"
+    few, many = f"{steps[1]:,}", f"{steps[-1]:,}"
     cases = (
         ("add, get, done while others wait", runs.add_get_done_beside, "add-get-done", operations, 1.3),
         ("add_after where others wait", runs.add_after, "add-after", operations // 5, 2.0),
