@@ -251,6 +251,16 @@ def test_the_document_has_every_case() -> None:
     assert {f"test_{name.replace(',', '').replace(' ', '_')}" for name in BEHAVIOURS} <= globals().keys()
 
 
+def test_both_follow_a_server_that_was_restored_from_a_backup(stage: Stage) -> None:
+    acts = (FIRST_LIST, Act(stream=("write a", "write b")), Act(before=("restore 101",)), *[Act()] * 2)
+    script = Script("case", acts, "a", client_watch_list=False)
+    _, url = stage.open(script, "here")
+    here, there = ours.play(url, script, SECONDS)[0], stage.theirs(script)[1]
+    assert lines(here)[3:5] == lines(there)[3:5] == ["delete b-1@103 unknown", "update a-1@101 was a-1@102"]
+    assert here.cache == there.cache
+    assert versions(here) == {"ns/a": "101", f"ns/{MARKER}": "102"}
+
+
 def test_both_show_deletions_before_what_is_new(stage: Stage) -> None:
     script = Script("case", (FIRST_LIST, LOST, Act(before=("delete b", "write c"))), "ab", client_watch_list=False)
     shown = ["delete b-1@102 unknown", "add c-1@104"]

@@ -36,7 +36,7 @@ class Act:
     """What one request meets.
 
     `before` and `stream` hold writes: "write a" (create or change), "delete a", "recreate a" (both at once), and
-    "compact" (the history up to now is forgotten). `answer` is one of the refusals above, or, for tests that name them,
+    "compact" (the history up to now is forgotten); `before` also "restore 101" (from a backup). `answer` is one of the refusals above, or, for tests that name them,
     "old list" (as it was two writes ago), "listed twice", "broken item" or "no version".
 
     In `stream` a write may be garbled on its way ("garble write a": half a line; "maim write a": JSON that is no

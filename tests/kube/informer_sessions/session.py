@@ -95,6 +95,8 @@ class Session:
                 return refusal(name)
         if request.stream and not self.script.watch_list:
             return refusal("422")
+        if request.version and int(request.version) > self.world.head:
+            return refusal("504 too large")
         if request.continue_:
             return expired if int(request.continue_.split("-")[0]) < self.world.compacted else None
         if request.verb == "watch" and request.version not in ("", "0") and not request.stream:

@@ -31,10 +31,17 @@ class World:
             self.write(f"write {name}")
 
     def write(self, what: str) -> None:
-        """Do "write NAME", "delete NAME", "recreate NAME" or "compact"; deleting what is not there does nothing."""
+        """Do "write NAME", "delete NAME", "recreate NAME", "compact" or "restore VERSION", from a backup made then.
+
+        Deleting what is not there does nothing.
+        """
         verb, _, name = what.partition(" ")
         if verb == "compact":
             self.compacted = self.head
+            return
+        if verb == "restore":
+            self.head = int(name)
+            self.log = [change for change in self.log if change.version <= self.head]
             return
         held = self.now().get(name)
         if held is not None and verb != "write":
