@@ -1,8 +1,9 @@
 """Where the API server is and how to speak to it: kubeconfig files, in-cluster files, a plain URL.
 
 The official client reads the configuration and builds the connection pool, so contexts, tokens, client certificates,
-auth providers, proxies and TLS settings work as its users know them. A `Source` can be loaded again, which is how
-rotated credentials are picked up; `credentials.py` decides when.
+auth providers, proxies and TLS settings work as its users know them. It is imported when it is needed: it takes longer
+and more memory than everything else here. A `Source` can be loaded again, which is how rotated credentials are picked
+up; `credentials.py` decides when.
 """
 
 from __future__ import annotations
@@ -17,21 +18,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 import urllib3
-from kubernetes.client import ApiClient, Configuration
-from kubernetes.client.rest import RESTClientObject
-from kubernetes.config import ConfigException, incluster_config, kube_config
 
 from informers.connection import Exchanges, track
 from informers.errors import ConfigError
 from informers.exec_plugin import ExecCredential, run_exec_plugin
 
-# These modules of the official client have no annotations.
-_kubeconfig: Any = kube_config
-_incluster: Any = incluster_config
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
 
 __all__ = ["ApiClientSource", "Endpoint", "InClusterSource", "KubeconfigSource", "Source", "UrlSource"]
 
@@ -90,6 +87,9 @@ class KubeconfigSource:
         files = [Path(part).expanduser() for part in self._path.split(os.pathsep) if part]
         if not any(file.is_file() for file in files):
             raise ConfigError(f"kubeconfig {self._path}: no such file")
+        from kubernetes.config import ConfigException, kube_config
+
+        official: Any = kube_config  # it has no annotations
         try:
             return self._load(previous)
         except ConfigError as error:
@@ -97,11 +97,14 @@ class KubeconfigSource:
         except (UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
             # What the official loader stumbles over when the file holds something else than it expects.
             raise ConfigError(f"kubeconfig {self._path}: it has not the form of a kubeconfig ({error})") from error
-        except (ConfigException, _kubeconfig.yaml.YAMLError, OSError, ValueError) as error:
+        except (ConfigException, official.yaml.YAMLError, OSError, ValueError) as error:
             raise ConfigError(f"kubeconfig {self._path}: {error}") from error
 
     def _load(self, previous: Endpoint | None) -> Endpoint:
-        merger = _kubeconfig.KubeConfigMerger(self._path)
+        from kubernetes.config import kube_config
+
+        official: Any = kube_config  # it has no annotations
+        merger = official.KubeConfigMerger(self._path)
         if merger.config is None:
             raise ConfigError("it is empty")
         names = self._names(merger.config)
@@ -109,7 +112,7 @@ class KubeconfigSource:
         user = merger.config["users"].get_with_name(names["user"], safe=True) if names.get("user") else None
         details = user["user"] if user is not None and user["user"] else None
         credential = None if details is None else self._run_plugin(details.value, cluster)
-        loader = _kubeconfig.KubeConfigLoader(
+        loader = official.KubeConfigLoader(
             merger.config,
             active_context=self._context,
             config_base_path=None,
@@ -153,9 +156,12 @@ class InClusterSource:
 
     def load(self, previous: Endpoint | None = None) -> Endpoint:
         """See `Source.load`."""
+        from kubernetes.config import ConfigException, incluster_config
+
+        official: Any = incluster_config  # it has no annotations
         configuration = _new_configuration()
         try:
-            _incluster.load_incluster_config(client_configuration=configuration)
+            official.load_incluster_config(client_configuration=configuration)
         except (ConfigException, OSError) as error:
             raise ConfigError(f"in-cluster configuration: {error}") from error
         return _endpoint(configuration, previous, time.monotonic() + _ROTATED_SECONDS)
@@ -174,10 +180,15 @@ class UrlSource:
 
     def load(self, previous: Endpoint | None = None) -> Endpoint:
         """See `Source.load`."""
+        if previous is not None:
+            return previous
+        if _is_loopback(self._url):  # never through a proxy, so there is nothing that the official client could add
+            pool = urllib3.PoolManager(
+                cert_reqs="CERT_REQUIRED", socket_options=_SOCKET_OPTIONS, maxsize=_POOLED_CONNECTIONS
+            )
+            return Endpoint(self._url, pool, track(pool), dict)
         configuration = _new_configuration()
         configuration.host = self._url
-        if _is_loopback(self._url):
-            configuration.proxy = None
         return _endpoint(configuration, previous, None)
 
 
@@ -199,7 +210,7 @@ class ApiClientSource:
         configuration = self._configuration
         if configuration.socket_options is None:
             configuration.socket_options = _SOCKET_OPTIONS
-        pool = RESTClientObject(configuration).pool_manager
+        pool = _pool(configuration)
         return Endpoint(configuration.host.rstrip("/"), pool, track(pool), self._authorization)
 
     def _authorization(self) -> Mapping[str, str]:
@@ -211,10 +222,19 @@ class ApiClientSource:
 
 def _new_configuration() -> Any:
     """A configuration with built-in defaults, whatever the process has set as the official client's default."""
+    from kubernetes.client import Configuration
+
     configuration = type.__call__(Configuration)
     configuration.socket_options = _SOCKET_OPTIONS
     configuration.connection_pool_maxsize = _POOLED_CONNECTIONS
     return configuration
+
+
+def _pool(configuration: Any) -> urllib3.PoolManager:
+    from kubernetes.client.rest import RESTClientObject
+
+    pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
+    return pool
 
 
 def _endpoint(configuration: Any, previous: Endpoint | None, expires: float | None) -> Endpoint:
@@ -226,7 +246,7 @@ def _endpoint(configuration: Any, previous: Endpoint | None, expires: float | No
     server = configuration.host.rstrip("/")
     if previous is not None and previous.fingerprint == fingerprint:
         return Endpoint(server, previous.pool, previous.exchanges, lambda: headers, expires, fingerprint)
-    pool = RESTClientObject(configuration).pool_manager
+    pool = _pool(configuration)
     return Endpoint(server, pool, track(pool), lambda: headers, expires, fingerprint)
 
 
