@@ -36,8 +36,9 @@ class Act:
     """What one request meets.
 
     `before` and `stream` hold writes: "write a" (create or change), "delete a", "recreate a" (both at once), and
-    "compact" (the history up to now is forgotten); `before` also "restore 101" (from a backup). `answer` is one of the refusals above, or, for tests that name them,
-    "old list" (as it was two writes ago), "listed twice", "broken item" or "no version".
+    "compact" (the history up to now is forgotten). `answer` is one of the refusals above, or, for tests that name them,
+    "old list" (as it was two writes ago), "listed twice", "broken item" or "no version"; so is "restore 101" in
+    `before` (from a backup made at that version).
 
     In `stream` a write may be garbled on its way ("garble write a": half a line; "maim write a": JSON that is no
     object), and there are the `EXTRAS`; "stale a" is the event before the last one of that object, "nameless" an object
