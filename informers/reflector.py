@@ -99,7 +99,8 @@ class Reflector:
 
     def run(self, stop: threading.Event) -> None:
         """Run until `stop` is set, or until `stop()` is called from elsewhere; blocks the calling thread."""
-        self.start()
+        if not stop.is_set():  # else nothing is asked of anybody
+            self.start()
         while not stop.wait(0.2) and not self._stopped:
             pass
         self.stop()

@@ -193,7 +193,8 @@ class SharedInformer:
 
     def run(self, stop: threading.Event) -> None:
         """Start, block until `stop` is set (or `stop()` called from elsewhere), and stop."""
-        self.start()
+        if not stop.is_set():  # else nothing is asked of anybody
+            self.start()
         while not stop.wait(0.2) and not self._stopped:
             pass
         self.stop()
