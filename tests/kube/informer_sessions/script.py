@@ -8,7 +8,7 @@ fit the request is honest. After the last act the server serves quietly, heals w
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 MARKER = "zz"
 """The object that is added last, on a watch: whoever was told of it was told of everything."""
@@ -96,9 +96,13 @@ def generate(seed: int) -> Script:
     """The script of a seed; always the same one."""
     choose = random.Random(seed)
     slow = choose.random() < 0.15
+    # Short ones too, and calm ends: what a client missed there is not made up for by the next list.
+    acts = [_act(choose, slow) for _ in range(choose.choice([1, 2, 3, 5, 8, 14]))]
+    if choose.random() < 0.5:
+        acts[-1] = replace(acts[-1], answer="", end=choose.choice(["close", "fin", "cut line"]), after=None)
     return Script(
         seed=seed,
-        acts=tuple(_act(choose, slow) for _ in range(choose.randint(2, 14))),
+        acts=tuple(acts),
         initial=_NAMES[: choose.randint(0, len(_NAMES))],
         version=choose.choice([1, 8, 97, 995, 2**31 - 4, 10**19 - 5]),
         watch_list=choose.random() < 0.8,
@@ -115,10 +119,10 @@ def generate(seed: int) -> Script:
 def _act(choose: random.Random, slow: bool) -> Act:
     answer = ""
     if choose.random() < 0.3:
-        answer = choose.choice(SLOW_REFUSALS if slow and choose.random() < 0.1 else REFUSALS)
+        answer = choose.choice(SLOW_REFUSALS if slow and choose.random() < 0.25 else REFUSALS)
     stream = [_stream_item(choose) for _ in range(choose.choice([0, 0, 1, 2, 4, 8]))]
-    if choose.random() < 0.3:
-        stream.insert(choose.randint(0, len(stream)), "end")
+    if choose.random() < 0.4:
+        stream.insert(choose.randint(len(stream) // 2, len(stream)), "end")
     return Act(
         before=tuple(_write(choose) for _ in range(choose.choice([0, 0, 0, 1, 2, 4]))),
         answer=answer,
