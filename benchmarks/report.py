@@ -86,7 +86,7 @@ class Group:
     title: str
     rounds: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     against: tuple[str, str] | None = None
-    """A contender and a column: one more column shows how many times that each contender reaches."""
+    """A contender and a column: one more column shows how many times that each one reaches there."""
 
     @property
     def columns(self) -> list[str]:
@@ -235,7 +235,7 @@ def _group(group: Group) -> dict[str, Any]:
     rows = {name: {column: group.spread(name, column) for column in columns} for name in group.rounds}
     if group.against is not None and group.against[0] in group.rounds:
         contender, column = group.against
-        columns = [*columns, f"times {contender}"]
+        columns = [*columns, f"{column} by {contender}"]
         for name, row in rows.items():
             row[columns[-1]] = group.ratio(name, contender, column)
     shown = {name: {column: one and asdict(one) for column, one in row.items()} for name, row in rows.items()}

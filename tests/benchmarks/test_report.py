@@ -105,8 +105,8 @@ def test_a_table_compares_with_one_contender_where_asked() -> None:
     result = report(rounds=1)
     result.measure("compared", {"ours": playing(3), "theirs": playing(2)}, against=("theirs", "x/s"))
     group = result.as_json()["groups"][0]
-    assert group["columns"] == ["x/s", "times theirs"]
-    assert [row["times theirs"]["median"] for row in group["rows"].values()] == [1.5, 1.0]
+    assert group["columns"] == ["x/s", "x/s by theirs"]
+    assert [row["x/s by theirs"]["median"] for row in group["rows"].values()] == [1.5, 1.0]
 
 
 @pytest.mark.parametrize(
