@@ -3,15 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, TypeVar
 
 from workqueue.aio import AsyncWorkQueue
 from workqueue.errors import ShutDown, Timeout
 from workqueue.testing.adapters import CommonAdapter
 from workqueue.testing.clock import FakeClock
-from workqueue.testing.waiting import TaskCall
 
-__all__ = ["AsyncWorkQueueAdapter"]
+__all__ = ["AsyncWorkQueueAdapter", "TaskCall"]
+
+T = TypeVar("T")
+
+ROUNDS = 20
+"""Turns of an event loop within which a task that nothing holds up has acted."""
+
+
+class TaskCall(Generic[T]):
+    """A `Call` as a task of `loop`, which runs only while something is asked of it. Returns when the task waits."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:
+        self._loop = loop
+        self._task = loop.create_task(work)
+        self.finished(0)
+
+    def finished(self, timeout: float) -> bool:
+        """See `Call.finished`."""
+        self._loop.run_until_complete(self._settle(timeout))
+        return self._task.done()
+
+    async def _settle(self, timeout: float) -> None:
+        for _ in range(ROUNDS):
+            await asyncio.sleep(0)
+        if timeout > 0 and not self._task.done():
+            await asyncio.wait([self._task], timeout=timeout)
+
+    def result(self) -> T:
+        """See `Call.result`."""
+        return self._task.result()
 
 
 class AsyncWorkQueueAdapter(CommonAdapter):

@@ -1,24 +1,21 @@
-"""Calls that wait, for adapters: started on a thread or as a task, and known to wait before the test goes on."""
+"""Calls that wait, for adapters: started on a thread, and known to wait before the test goes on."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from workqueue.testing.adapter import Call
 from workqueue.testing.clock import FakeClock
 
-__all__ = ["TaskCall", "ThreadCall", "WatchedClock", "wait_until_finished"]
+__all__ = ["ThreadCall", "WatchedClock", "wait_until_finished"]
 
 T = TypeVar("T")
 
 LOOK = 0.001
 """Real seconds between two looks at calls of which any may end first."""
-ROUNDS = 20
-"""Turns of an event loop within which a task that nothing holds up has acted."""
 
 
 class WatchedClock(FakeClock):
@@ -77,30 +74,6 @@ class ThreadCall(Generic[T]):
         if self._error is not None:
             raise self._error
         return self._results[0]
-
-
-class TaskCall(Generic[T]):
-    """A `Call` as a task of `loop`, which runs only while something is asked of it. Returns when the task waits."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:
-        self._loop = loop
-        self._task = loop.create_task(work)
-        self.finished(0)
-
-    def finished(self, timeout: float) -> bool:
-        """See `Call.finished`."""
-        self._loop.run_until_complete(self._settle(timeout))
-        return self._task.done()
-
-    async def _settle(self, timeout: float) -> None:
-        for _ in range(ROUNDS):
-            await asyncio.sleep(0)
-        if timeout > 0 and not self._task.done():
-            await asyncio.wait([self._task], timeout=timeout)
-
-    def result(self) -> T:
-        """See `Call.result`."""
-        return self._task.result()
 
 
 def wait_until_finished(calls: Sequence[Call[Any]], count: int, patience: float) -> list[Call[Any]]:
