@@ -1,4 +1,4 @@
-"""Each benchmark runs to its end and measures what it says. How fast is not asked."""
+"""The benchmarks of work queues and watchers run to their end and measure what they say. How fast is not asked."""
 
 import math
 from collections.abc import Callable
@@ -69,15 +69,6 @@ def test_the_work_queue_is_measured_beside_client_go(smoke_run: SmokeRun) -> Non
     found = rows(data)
     assert {title: found[title] - WORK_QUEUE[title] for title in CLIENT_GO} == CLIENT_GO
     assert data["facts"]["versions"]["client-go"].startswith("0.37.")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(400)
-def test_informers_are_measured_beside_what_python_can_do_at_all(smoke_run: SmokeRun) -> None:
-    data = smoke_run("informers")
-    found = rows(data)
-    assert {"pysedna", "http.client, bytes read only"} <= found["200 pods, 200 events"]
-    assert all(found.values()), "a table without rows"
 
 
 @pytest.mark.slow
