@@ -248,12 +248,17 @@ class _TimedRaw(io.RawIOBase):
         self._sock = sock
         self._raw = sock.makefile("rb", buffering=0)
         self._exchange = exchange
+        self._limit: float | None = -1.0  # what the socket was told last
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        self._sock.settimeout(self._exchange.remaining())
+        left, limit = self._exchange.remaining(), self._limit
+        # Telling the socket is a system call. Without it a wait may be too long by a hundredth, and 0.1 s at most.
+        if left is None or limit is None or not left <= limit <= left + min(0.1, left / 100):
+            self._sock.settimeout(left)
+            self._limit = left
         count: int | None = self._raw.readinto(buffer)
         self._exchange.received(count or 0)
         return count

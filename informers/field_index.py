@@ -39,7 +39,7 @@ class FieldIndex:
             raise MalformedObjectError(f"{obj!r}: {'.'.join(self.path)}: {error}") from error
         if type(found) is str:
             return (intern(found),)  # of many objects few values
-        return () if found is None else tuple(found)
+        return () if found is None else tuple(dict.fromkeys(found))
 
     def __repr__(self) -> str:
         return f"field_index({'.'.join(self.path)!r})"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from informers.errors import UnknownIndex
+from informers.field_index import FieldIndex
 from informers.key import ObjectKey, as_key
 from informers.object import Object
 
@@ -111,8 +112,19 @@ class _NamespaceIndex(_Index):
         return ()
 
 
+class _TextIndex(_Index):
+    """An index of a function that is known to give tuples of different texts, and needs no watching."""
+
+    __slots__ = ()
+
+    def found(self, obj: Object) -> tuple[str, ...]:
+        return self.fn(obj)  # type: ignore[return-value]
+
+
 def _index(name: str, fn: IndexFunction) -> _Index:
-    return _NamespaceIndex(name, fn) if fn is namespace_index else _Index(name, fn)
+    if fn is namespace_index:
+        return _NamespaceIndex(name, fn)
+    return _TextIndex(name, fn) if isinstance(fn, FieldIndex) else _Index(name, fn)
 
 
 class Indexer:
