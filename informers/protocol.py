@@ -379,7 +379,7 @@ class Protocol:
         if short:
             self._pause(now, self.failure)
 
-    def _list_instead(self, failure: Failure) -> None:
+    def _list_instead(self, failure: Failure | None) -> None:
         self._collecting = False
         self._list_once = True
         self.phase = Phase.LISTING
@@ -432,7 +432,8 @@ class Protocol:
             self._unavailable = True
             self._pause_for(now, failure, failure.retry_after or 0.0)
         elif kind is FailureKind.FORBIDDEN and not established:
-            self._list_instead(failure)  # the verb watch may be forbidden where list is not
+            # The verb watch may be forbidden where list is not; what is missing then is for the watch after it to say.
+            self._list_instead(self.failure)
         elif established:
             self._initial_cut(now, True, failure)
         else:

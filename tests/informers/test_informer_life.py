@@ -176,6 +176,16 @@ def test_fail_fast_raises_what_only_a_person_can_change(source, informers, error
     assert error.message in informer.status().last_error
 
 
+def test_fail_fast_does_not_despair_of_a_list_that_may_not_be_streamed(source, informers):
+    source.fail_next("watch", ForbiddenError("cannot watch"), times=10**4)
+    informer = informers(source)
+    informer.start()
+    informer.wait_for_sync(10, fail_fast=True)
+    source.wait_for_requests("watch", 3)
+    assert "cannot watch" in informer.status().sources[0].last_error
+    informer.wait_for_sync(10, fail_fast=True)
+
+
 def test_a_sync_that_takes_too_long_says_why(source, informers):
     source.fail_next("watch", ConnectionRefused("nobody listens at http://127.0.0.1:1"), times=10**4)
     informer = informers(source, name="v1 Pod")

@@ -309,6 +309,7 @@ def test_without_the_watch_verb_it_is_the_list_that_says_what_is_missing():
     core = protocol()
     core.next(0)
     core.failed(0, ForbiddenError("cannot watch"))
+    assert core.failure is None, "who waits for the list need not despair yet"
     assert isinstance(core.next(0), AskList)
     core.failed(0, ForbiddenError("cannot list"))
     assert core.failure.kind is FailureKind.FORBIDDEN
