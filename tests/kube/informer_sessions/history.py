@@ -6,8 +6,8 @@ in `WE_DO` only, client-go what is in `CLIENT_GO_DOES`; docs/informers.md names 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from informer_sessions.script import MARKER
 from informer_sessions.session import Session
@@ -33,14 +33,18 @@ class Shown:
 
 @dataclass(frozen=True)
 class Played:
-    """What one side made of a session: calls of the handler in order, and the final cache (uid, version, data)."""
+    """What one side made of a session: calls of the handler in order, and the final cache (uid, version, data).
+
+    `trouble` is what it found wrong by itself, `status` what it says of its state.
+    """
 
     ended: bool
     history: tuple[Shown, ...]
     cache: Mapping[str, tuple[str, str, str]]
     synced: bool = True
     handler_synced: bool = True
-    more: Mapping[str, object] = field(default_factory=dict)
+    trouble: Sequence[str] = ()
+    status: str = ""
 
 
 UID_CHANGED = "an update from one object to another"

@@ -12,6 +12,7 @@ from informer_sessions.script import MARKER, Script
 from informers import Client, Event, EventType, ProtocolConfig, SharedInformer
 from informers.backoff import BackoffConfig
 from informers.event import Reason
+from informers.testing import HistoryChecker
 
 _NAMES = {EventType.ADD: "add", EventType.UPDATE: "update", EventType.DELETE: "delete"}
 HANDLERS = ("our handler", "our merging handler", "our late handler")
@@ -36,10 +37,12 @@ class Recorder:
 
     def __init__(self) -> None:
         self.history: list[Shown] = []
+        self.checker = HistoryChecker()
         self.busy = threading.Event()
         self.marked = threading.Event()
 
     def __call__(self, event: Event) -> None:
+        self.checker(event)
         obj, old = event.object, event.old
         update = event.type is EventType.UPDATE
         self.history.append(
@@ -74,19 +77,17 @@ def play(url: str, script: Script, seconds: float, options: Mapping[str, Any] | 
         recorders[0].busy.wait(seconds)
         registrations.append(informer.add_event_handler(on_event=recorders[-1]))
         ended = [recorder.marked.wait(seconds) for recorder in recorders]
-        status = informer.status()
         cache = {
             str(obj.key): (obj.uid, obj.resource_version, str(obj.get("data", {}).get("n")))
             for obj in informer.lister.list()
         }
         synced, handlers = informer.has_synced(), [registration.has_synced() for registration in registrations]
         stopped = informer.stop(10)
-    more = {
-        "status": status,
-        "stopped": stopped,
-        "unexpected": status.internal_errors + sum(each.failed for each in status.handlers),
-    }
+        status = informer.status()
+    trouble = [*(f"{name} did not end" for name in status.unfinished), *([] if stopped else ["it did not stop"])]
+    if status.internal_errors or any(each.failed for each in status.handlers):
+        trouble.append("an internal error")
     return [
-        Played(end, tuple(recorder.history), cache, synced, handler, more)
+        Played(end, tuple(recorder.history), cache, synced, handler, [*trouble, *recorder.checker.wrong], str(status))
         for recorder, end, handler in zip(recorders, ended, handlers, strict=True)
     ]

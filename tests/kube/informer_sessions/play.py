@@ -38,7 +38,7 @@ class Outcome:
             parts += [f"{side} ASKED", *(f"  {line}" for line in session.log)]
             for one in filter(None, played):
                 parts += [f"{side} WAS SHOWN", *(f"  {shown}" for shown in one.history), f"  cache: {one.cache}"]
-                parts += [f"  {one.more}"] if one.more else []
+                parts += [f"  {one.status}"] if one.status else []
         return "\n".join(parts)
 
 
@@ -70,8 +70,7 @@ def judge_ours(session: Session, each: list[Played]) -> Iterator[str]:
         for rule, cases in deviations(played.history, session).items():
             if rule not in WE_DO:
                 yield f"{name}: {rule}: {'; '.join(cases)}"
-        if played.more["unexpected"] or not played.more["stopped"]:
-            yield f"our informer had trouble: {played.more}"
+        yield from (f"{name}: {trouble}" for trouble in played.trouble)
 
 
 def judge_theirs(session: Session, played: Played | None) -> Iterator[str]:
