@@ -44,7 +44,7 @@ def of(group_peers: Iterable[Peer], server: Server, *options: str) -> dict[str, 
 
 def throughput(result: Report, known: Mapping[str, Peer], only: tuple[str, ...], pods: int, events: int) -> None:
     """The main table: ours beside client-go and beside what Python can do at all."""
-    chosen = [known[key] for key in only or (OURS, GO_JSON, GO_PROTOBUF, GO_DYNAMIC, FLOOR, PARSED)]
+    chosen = [known[key] for key in only or (OURS, GO_JSON, GO_PROTOBUF, FLOOR, PARSED)]
     with Server(pods, events) as server:
         group = result.measure(f"{pods:,} pods, {events:,} events", of(chosen, server))
     ours, json, protobuf = (known[key].name for key in (OURS, GO_JSON, GO_PROTOBUF))
@@ -84,6 +84,7 @@ def variants(result: Report, known: Mapping[str, Peer], pods: int, events: int) 
             protobuf.name: partial(protobuf.throughput, server),
             "the same on one core": partial(protobuf.throughput, server, "--cores=1"),
             "the same, managedFields dropped": partial(protobuf.throughput, server, "--strip"),
+            known[GO_DYNAMIC].name: partial(known[GO_DYNAMIC].throughput, server),
         }
         result.measure(f"client-go in other settings, {pods:,} pods, {events:,} events", contenders, rounds=rounds)
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -33,16 +34,23 @@ SERVER = "server CPU %"
 
 
 class Server:
-    """A server in a process of its own; a context manager. `watch_list`: it streams the list to those who ask."""
+    """A server in a process of its own; a context manager.
 
-    def __init__(self, pods: int, events: int, *, watch_list: bool = False, bookmark: float = 60.0) -> None:
+    :param watch_list: it streams the list to those who ask for that
+    :param bookmark: seconds between the bookmarks of a quiet watch
+    :param go: take the one in Go where it can be built
+    """
+
+    def __init__(
+        self, pods: int, events: int, *, watch_list: bool = False, bookmark: float = 60.0, go: bool = True
+    ) -> None:
         self.pods, self.events = pods, events
         options = [f"--pods={pods}", f"--events={events}", f"--bookmark={bookmark:g}s"]
         options += ["--watch-list"] * watch_list
-        try:
-            command = [str(gopeer.build("server"))]
-        except LeftOut:
-            command = [sys.executable, str(PEERS / "python" / "server.py")]
+        command = [sys.executable, str(PEERS / "python" / "server.py")]
+        if go:
+            with suppress(LeftOut):
+                command = [str(gopeer.build("server"))]
         self._process = subprocess.Popen(
             [*command, f"--template={PEERS / 'pod.json'}", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -52,9 +60,9 @@ class Server:
             raise RuntimeError(f"the server did not start: {self._process.wait()}")
         self.url: str = json.loads(line)["url"]
 
-    def close_gate(self) -> None:
-        """Hold the events back."""
-        self._control("/bench/gate?open=false")
+    def set_gate(self, *, opened: bool) -> None:
+        """Let the events go, or hold them back."""
+        self._control(f"/bench/gate?open={str(opened).lower()}")
 
     def cpu(self) -> float:
         """Seconds of processor time that it has used."""
@@ -95,7 +103,7 @@ class Peer:
         if self.needs:
             _require(self.python, self.needs)
         command = [*self.command(), f"--server={server.url}", f"--pods={server.pods}", *options]
-        server.close_gate()
+        server.set_gate(opened=False)
         messages = None if visible else subprocess.PIPE
         ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=messages, text=True, timeout=TIMEOUT)
         if ran.returncode:

@@ -94,7 +94,7 @@ class Data:
 
 def bookmark(version: int, *, initial_end: bool = False) -> bytes:
     """The event that says how far a watch has come."""
-    metadata: dict[str, object] = {"resourceVersion": str(version), "creationTimestamp": None}
+    metadata: dict[str, object] = {"resourceVersion": str(version)}
     if initial_end:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
     pod = KIND | {"metadata": metadata, "spec": {"containers": None}, "status": {}}
@@ -207,7 +207,9 @@ class Connection(socketserver.StreamRequestHandler):
         self._begin()
         if streamed:
             self.write(server.data.initial + bookmark(LIST_VERSION, initial_end=True))
-        server.gate.wait(seconds)
+        if not server.gate.wait(seconds):
+            self.write(END)
+            return False
         self.write(b"".join(server.data.changes[max(version - LIST_VERSION, 0) :]))
         server.watchers.add(self)
         try:

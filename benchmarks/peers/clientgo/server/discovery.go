@@ -6,6 +6,6 @@ var discovery = map[string]string{
 	"/api":     `{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":[]}`,
 	"/apis":    `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`,
 	"/api/v1": `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","singularName":"pod",` +
-		`"namespaced":true,"kind":"Pod","verbs":["get","list","watch"],"shortNames":["po"]},` +
+		`"namespaced":true,"kind":"Pod","verbs":["get","list","watch"]},` +
 		`{"name":"namespaces","singularName":"namespace","namespaced":false,"kind":"Namespace","verbs":["get"]}]}`,
 }

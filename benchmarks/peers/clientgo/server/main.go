@@ -37,7 +37,10 @@ func run(template string, pods, events int, watchList bool, bookmark time.Durati
 	if pods < 1 || events < 0 {
 		return fmt.Errorf("there must be pods, not %d, and %d events cannot be sent", pods, events)
 	}
-	s := &server{pods: pods, events: events, watchList: watchList, bookmark: bookmark, watchers: map[*watcher]bool{}}
+	s := &server{
+		pods: pods, events: events, watchList: watchList, bookmark: bookmark,
+		gate: make(chan struct{}), watchers: map[*watcher]bool{},
+	}
 	s.cond.L = &s.mu
 	ready := map[string]any{}
 	for _, each := range []format{jsonFormat{}, protobufFormat{}} {

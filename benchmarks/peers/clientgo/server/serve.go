@@ -30,9 +30,9 @@ type server struct {
 	bookmark  time.Duration
 
 	mu       sync.Mutex
-	cond     sync.Cond // told when the gate opens
-	gate     bool      // whether watches are sent their events
-	version  int       // of the last event sent on demand
+	cond     sync.Cond     // told when somebody begins to watch
+	gate     chan struct{} // closed while watches are sent their events
+	version  int           // how many events were sent on demand
 	watchers map[*watcher]bool
 }
 
@@ -141,10 +141,7 @@ func (s *server) list(conn net.Conn, header http.Header, query url.Values) error
 func (s *server) control(conn net.Conn, path string, query url.Values) error {
 	switch path {
 	case "/bench/gate":
-		s.mu.Lock()
-		s.gate = isTrue(query.Get("open"))
-		s.cond.Broadcast()
-		s.mu.Unlock()
+		s.setGate(isTrue(query.Get("open")))
 	case "/bench/emit":
 		count, _ := strconv.Atoi(query.Get("count"))
 		interval, err := time.ParseDuration(query.Get("interval"))
@@ -163,6 +160,28 @@ func (s *server) control(conn net.Conn, path string, query url.Values) error {
 		return send(conn, http.StatusNotFound, []byte("no such control"))
 	}
 	return send(conn, http.StatusOK, []byte("{}"))
+}
+
+func (s *server) setGate(open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.gate:
+		if !open {
+			s.gate = make(chan struct{})
+		}
+	default:
+		if open {
+			close(s.gate)
+		}
+	}
+}
+
+// opened is closed when the gate is open.
+func (s *server) opened() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gate
 }
 
 // emit sends events one at a time, each stamped with the moment before it is written, to those who watch; it waits until

@@ -37,10 +37,7 @@ func (s *server) watch(conn net.Conn, reader *bufio.Reader, header http.Header, 
 	w := &watcher{encoding: e, conn: conn, gone: make(chan struct{})}
 	go func() { // a client says nothing more during a watch: what ends this read is its going away
 		_, _ = io.Copy(io.Discard, reader)
-		s.mu.Lock()
 		close(w.gone)
-		s.cond.Broadcast()
-		s.mu.Unlock()
 	}()
 	_, contentType := e.contentTypes()
 	if err := w.write(begin(contentType)); err != nil {
@@ -68,8 +65,15 @@ func (s *server) streamList(w *watcher) error {
 
 // follow sends what comes after that version once the gate is open, and bookmarks as long as the watch lasts.
 func (s *server) follow(w *watcher, version int, query url.Values) error {
-	if !s.waitForGate(w) {
+	end := time.NewTimer(lasting(query))
+	defer end.Stop()
+	select {
+	case <-w.gone:
 		return errClose
+	case <-end.C:
+		_ = w.write([]byte(endOfChunks))
+		return errClose
+	case <-s.opened():
 	}
 	seen := min(max(version-listVersion, 0), s.events)
 	if err := w.write(w.encoding.changed.run(seen, s.events)); err != nil {
@@ -84,8 +88,6 @@ func (s *server) follow(w *watcher, version int, query url.Values) error {
 		delete(s.watchers, w)
 		s.mu.Unlock()
 	}()
-	end := time.NewTimer(lasting(query))
-	defer end.Stop()
 	ticks := time.NewTicker(s.bookmark)
 	defer ticks.Stop()
 	for {
@@ -108,21 +110,6 @@ func (s *server) follow(w *watcher, version int, query url.Values) error {
 			}
 		}
 	}
-}
-
-// waitForGate says whether the gate opened before the client went away.
-func (s *server) waitForGate(w *watcher) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for !s.gate {
-		select {
-		case <-w.gone:
-			return false
-		default:
-			s.cond.Wait()
-		}
-	}
-	return true
 }
 
 func lasting(query url.Values) time.Duration {
