@@ -327,7 +327,8 @@ class SharedInformer:
         return sink
 
     def _permanent_failure(self) -> str:
-        failures = [reflector.failure for reflector in self._reflectors.values()]
+        # What was listed once is about to be in the cache, whatever its watch is refused for.
+        failures = [reflector.failure for reflector in self._reflectors.values() if not reflector.listed]
         return "; ".join(failure.message for failure in failures if failure is not None and failure.kind.is_permanent)
 
     def _sync_reason(self) -> str:
