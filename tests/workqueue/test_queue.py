@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import threading
 import weakref
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from workqueue import (
     NotProcessing,
     ShutDown,
     Timeout,
+    UnhashableItem,
     UnknownItem,
     WorkQueue,
     WorkQueueError,
@@ -124,6 +126,8 @@ def test_get_batch_gives_the_order_of_get_up_to_its_limit() -> None:
     assert queue.statistics().processing == 3
     with pytest.raises(ValueError, match="limit"):
         queue.get_batch(0)
+    with pytest.raises(TypeError):
+        queue.get_batch(1.5)  # type: ignore[arg-type]
     assert queue.get_batch(3) == ["low"]
     with pytest.raises(Timeout):
         queue.get_batch(3, timeout=0)
@@ -194,13 +198,51 @@ def test_a_retry_keeps_its_priority(clock: FakeClock) -> None:
 
 
 def test_equal_items_are_one_and_unhashable_ones_refused() -> None:
-    queue: WorkQueue[Hashable] = WorkQueue()
+    queue: WorkQueue[Hashable] = WorkQueue("q")
     queue.add(("ns", "name"))
     queue.add(("ns", "name"))
     assert len(queue) == 1
-    with pytest.raises(TypeError):
-        queue.add([])  # type: ignore[arg-type]
+    calls: list[Callable[[Any], None]] = [
+        queue.add,
+        lambda item: queue.add_after(item, 5),
+        lambda item: queue.add_after(item, 0),
+        queue.add_rate_limited,
+    ]
+    for add in calls:
+        with pytest.raises(TypeError, match=r"\['x'\] is not hashable.* in work queue 'q'") as caught:
+            add(["x"])
+        assert isinstance(caught.value, UnhashableItem)
+        assert caught.value.item == ["x"]
     assert len(queue) == 1
+    assert queue.statistics().retries == 0
+
+
+def test_an_item_that_compares_badly_is_not_called_unhashable() -> None:
+    class Odd:
+        def __hash__(self) -> int:
+            return 1
+
+        def __eq__(self, other: object) -> bool:
+            raise TypeError("incomparable")
+
+    queue: WorkQueue[Odd] = WorkQueue()
+    queue.add(Odd())
+    with pytest.raises(TypeError, match="incomparable"):
+        queue.add(Odd())
+
+
+def test_errors_call_no_repr_until_they_are_read_and_can_be_pickled() -> None:
+    queue: WorkQueue[Hashable] = WorkQueue("q")
+
+    class Nosy:
+        def __repr__(self) -> str:
+            return f"one of {len(queue)}"  # takes the queue's lock
+
+    for wrong in (queue.done, queue.priority):
+        with pytest.raises(WorkQueueError, match="one of 0"):
+            wrong(Nosy())
+    copied = pickle.loads(pickle.dumps(NotProcessing("a", "q")))
+    assert (str(copied), copied.item, copied.queue) == ("'a' is not in process in work queue 'q'", "a", "q")
 
 
 # -- retries
@@ -260,6 +302,34 @@ def test_a_limiter_does_not_keep_its_queue_alive(clock: FakeClock) -> None:
     clock.advance(30)
     limiter.when("b")
     assert limiter.num_requeues("a") == 0
+
+
+def test_a_limiter_does_not_collect_the_queues_that_are_gone(clock: FakeClock) -> None:
+    limiter: ItemExponentialFailureRateLimiter[str] = ItemExponentialFailureRateLimiter(1, 10, clock=clock)
+    for _ in range(100):
+        WorkQueue(rate_limiter=limiter, clock=clock)
+    assert len(limiter._failures._users) <= 1
+
+
+def test_a_getter_is_told_once_however_much_is_added(background: Any) -> None:
+    queue: WorkQueue[int] = WorkQueue()
+    told: list[int] = []
+    notify = queue._available.notify
+
+    def counting(n: int = 1) -> None:
+        told.append(n)
+        notify(n)
+
+    queue._available.notify = counting  # type: ignore[method-assign]
+    results = [background.start(queue.get) for _ in range(2)]
+    while queue._getters < 2:
+        threading.Event().wait(0.001)
+    with queue._lock:  # so that nobody told gets away before we are through
+        for item in range(50):
+            if queue._core.add(item, None, 0) and queue._getters:
+                queue._wake_getter()
+    assert len(told) == 2
+    assert sorted(result() for result in results) == [0, 1]
 
 
 # -- the end
@@ -463,3 +533,4 @@ def test_stress_no_item_is_lost_doubled_or_run_twice_at_once() -> None:
     seen = queue.statistics()
     assert seen.adds == seen.gets
     assert (seen.ready, seen.waiting, seen.processing, seen.pending) == (0, 0, 0, 0)
+    assert (queue._getters, queue._told) == (0, 0)  # or adds would notify nobody for ever
