@@ -192,7 +192,6 @@ class AsyncWorkQueue(QueueShell[T]):
                         return True
                     if self._shut_downs != shut_downs or now >= until:
                         return False
-                    me.event.clear()
                 await self._clock.wait_async(me.event, None if until == math.inf else until - now)
         finally:
             with self._lock:

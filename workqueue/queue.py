@@ -164,8 +164,6 @@ class WorkQueue(QueueShell[T]):
         self._available.notify()
 
     def _wake_getters(self) -> None:
-        self._told += self._getters
-        self._getters = 0
         self._available.notify_all()
 
     def _wake_drainers(self) -> None:
