@@ -72,6 +72,15 @@ class _Index:
         for value in self.values.pop(key, ()):
             self._remove(key, value)
 
+    def apply(self, changes: Sequence[Change], column: Columns, turns: Sequence[Change]) -> None:
+        """Take changes in: `column` has the values of each, `turns` those among them that add or remove a key."""
+        put = self.put
+        for (key, obj), values in zip(changes, column, strict=True):
+            if obj is None:
+                self.drop(key)
+            else:
+                put(key, values)
+
     def found(self, obj: Object) -> tuple[str, ...]:
         """What the function says of an object. Raises what it raises, and TypeError if it gives no strings."""
         values = self.fn(obj)
@@ -101,15 +110,12 @@ class _NamespaceIndex(_Index):
 
     __slots__ = ()
 
-    def put(self, key: ObjectKey, values: tuple[str, ...]) -> None:
-        self._insert(key, key.namespace)
-
-    def drop(self, key: ObjectKey) -> None:
-        if key in self.entries.get(key.namespace, ()):
-            self._remove(key, key.namespace)
-
-    def found(self, obj: Object) -> tuple[str, ...]:
-        return ()
+    def apply(self, changes: Sequence[Change], column: Columns, turns: Sequence[Change]) -> None:
+        for key, obj in turns:
+            if obj is None:
+                self._remove(key, key.namespace)
+            else:
+                self._insert(key, key.namespace)
 
 
 class _TextIndex(_Index):
@@ -174,18 +180,18 @@ class Indexer:
             indices = [*self._indices.values()]
             columns = [self._column(index, changes) for index in indices]
             items = self._items
-            for key, obj in changes:
+            turns: list[Change] = []
+            for change in changes:
+                key, obj = change
                 if obj is None:
-                    items.pop(key, None)
+                    if items.pop(key, None) is not None:
+                        turns.append(change)
                 else:
+                    if key not in items:
+                        turns.append(change)
                     items[key] = obj
             for index, column in zip(indices, columns, strict=True):
-                put = index.put
-                for (key, obj), values in zip(changes, column, strict=True):
-                    if obj is None:
-                        index.drop(key)
-                    else:
-                        put(key, values)
+                index.apply(changes, column, turns)
 
     def replace(self, objs: Iterable[Object], resource_version: str = "", *, keep: Iterable[ObjectKey] = ()) -> None:
         """Make `objs` the whole content, in one step. A key given twice holds the last; `keep`: keys left alone."""
@@ -262,13 +268,14 @@ class Indexer:
     def _filled(self, name: str, fn: IndexFunction, items: Mapping[ObjectKey, Object]) -> _Index:
         index = _index(name, fn)
         changes = [*items.items()]
-        for (key, _), values in zip(changes, self._column(index, changes), strict=True):
-            index.put(key, values)
+        index.apply(changes, self._column(index, changes), changes)
         return index
 
     def _column(self, index: _Index, changes: Sequence[Change]) -> Columns:
         """What one index function says of many objects."""
         column: Columns = []
+        if isinstance(index, _NamespaceIndex):
+            return column  # the keys say it
         found, add = index.found, column.append
         for key, obj in changes:
             try:
