@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 from workqueue.core import AGEING_INTERVAL
@@ -102,6 +103,16 @@ class _Drain:
 
 # -- what is drawn; `runner` gives the machine -------------------------------------------------------------------------
 
+NONE = st.none()
+PRIORITIES = NONE | st.integers(-2, 2)
+# Never whole numbers, as all other times are: what is due and what times out do not fall together.
+TIMEOUTS = NONE | st.sampled_from((0.5, 1.5, 2.5, 3.5, 4.5))
+
+
+@cache
+def _one_of(choices: tuple[Any, ...]) -> st.SearchStrategy[Any]:
+    return st.sampled_from(choices)
+
 
 def _drawn(choose: Callable[[Any], st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
     return st.runner().flatmap(choose)
@@ -115,31 +126,23 @@ def _timeouts_of_get(machine: _QueueMachine) -> st.SearchStrategy[float | None]:
 
 
 def _timeouts(machine: _QueueMachine) -> st.SearchStrategy[float | None]:
-    """Never a whole number, as all other times are: what is due and what times out do not fall together."""
-    if not machine.settings_of_queue.timed:
-        return st.none()
-    return st.one_of(st.none(), st.integers(0, 5).map(lambda whole: whole + 0.5))
+    return TIMEOUTS if machine.settings_of_queue.timed else NONE
 
 
 def _seconds(machine: _QueueMachine) -> st.SearchStrategy[int]:
-    """Whole ones; as a rule just enough, or just not, for what is due next or reaches the age that counts."""
+    """Whole ones, among them just enough, or just not, for what is due or reaches the age that counts."""
     model, ages = machine.model, machine.settings_of_queue.max_priority_age
     turns = [entry.due for entry in model.waiting().values()]
     turns += [entry.ready_at[0] + ages for entry in model.ready().values()] if ages is not None else []
-    near = sorted({whole + more for turn in turns if (whole := int(turn - model.now)) > 0 for more in (-1, 0, 1)})
-    usual = st.integers(0, 4) | st.just(40)
-    return st.sampled_from(near) | usual if near else usual
-
-
-def _limits(machine: _QueueMachine) -> st.SearchStrategy[int]:
-    return st.integers(1, 4) if machine.can.batches else st.just(1)
+    near = {whole + more for turn in turns if (whole := int(turn - model.now)) > 0 for more in (-1, 0, 1)}
+    return _one_of((*sorted(near or {1, 2, 3, 4}), 40))
 
 
 item_drawn = st.sampled_from(ITEMS)
-priority_drawn = _drawn(lambda self: st.none() | st.integers(-2, 2) if self.can.priorities else st.none())
-running_drawn = _drawn(lambda self: st.sampled_from(sorted(self.model.running)))
-idle_drawn = _drawn(lambda self: st.sampled_from(sorted(set(ITEMS) - set(self.model.running))))
-limit_drawn = _drawn(_limits)
+priority_drawn = _drawn(lambda self: PRIORITIES if self.can.priorities else NONE)
+running_drawn = _drawn(lambda self: _one_of(tuple(sorted(self.model.running))))
+idle_drawn = _drawn(lambda self: _one_of(tuple(sorted(set(ITEMS) - set(self.model.running)))))
+limit_drawn = _drawn(lambda self: _one_of((1, 2, 3, 4)) if self.can.batches else _one_of((1,)))
 
 
 class _QueueMachine(RuleBasedStateMachine):
