@@ -95,11 +95,10 @@ class Script:
 def generate(seed: int) -> Script:
     """The script of a seed; always the same one."""
     choose = random.Random(seed)
-    slow = choose.random() < 0.15
-    # Short ones too, and calm ends: what a client missed there is not made up for by the next list.
+    slow, calm = choose.random() < 0.15, choose.random() < 0.4
     acts = [_act(choose, slow) for _ in range(choose.choice([1, 2, 3, 5, 8, 14]))]
-    if choose.random() < 0.5:
-        acts[-1] = replace(acts[-1], answer="", end=choose.choice(["close", "fin", "cut line"]), after=None)
+    if calm:  # what a client gets wrong there is not made up for by the next list: there is none
+        acts = [replace(act, answer="", end=choose.choice(["close", "fin", "cut line"]), after=None) for act in acts]
     return Script(
         seed=seed,
         acts=tuple(acts),
