@@ -72,7 +72,7 @@ def others(result: Report, known: Mapping[str, Peer], pods: int, events: int) ->
 
 
 def variants(result: Report, known: Mapping[str, Peer], pods: int, events: int) -> None:
-    """The list streamed by a watch, as newer servers offer it; and what client-go does in other settings."""
+    """The list streamed by a watch, as newer servers offer it; and both sides in other settings."""
     ours, json, protobuf = (known[key] for key in (OURS, GO_JSON, GO_PROTOBUF))
     rounds = min(result.rounds, 3)
     with Server(pods, events, watch_list=True) as server:
@@ -81,12 +81,13 @@ def variants(result: Report, known: Mapping[str, Peer], pods: int, events: int) 
     with Server(pods, events) as server:
         contenders: dict[str, Run] = {
             ours.name: partial(ours.throughput, server),
+            "the same, index by a Python function": partial(ours.throughput, server, "--index=function"),
             protobuf.name: partial(protobuf.throughput, server),
-            "the same on one core": partial(protobuf.throughput, server, "--cores=1"),
-            "the same, managedFields dropped": partial(protobuf.throughput, server, "--strip"),
+            "client-go, protobuf, on one core": partial(protobuf.throughput, server, "--cores=1"),
+            "client-go, protobuf, managedFields dropped": partial(protobuf.throughput, server, "--strip"),
             known[GO_DYNAMIC].name: partial(known[GO_DYNAMIC].throughput, server),
         }
-        result.measure(f"client-go in other settings, {pods:,} pods, {events:,} events", contenders, rounds=rounds)
+        result.measure(f"in other settings, {pods:,} pods, {events:,} events", contenders, rounds=rounds)
 
 
 def scale(result: Report, known: Mapping[str, Peer], sizes: tuple[int, ...], events: int) -> None:

@@ -13,22 +13,25 @@ from dataclasses import asdict
 import meter
 from meter import SENT, Counter, Meter, Stopwatch
 
-from informers import Client, Object, ObjectKey, SharedInformer, SharedInformerFactory
+from informers import Client, Object, ObjectKey, SharedInformer, SharedInformerFactory, field_index
 from workqueue import WorkQueue
 
 
 def node_of(pod: Object) -> tuple[str, ...]:
-    """The index that every peer has."""
+    """The index that every peer has, as a function of the object."""
     return (pod["spec"]["nodeName"],)
 
 
-def throughput(server: str, pods: int, events: int, *, handlers: int, gc: str) -> None:
+INDEXES = {"field": field_index("spec.nodeName"), "function": node_of}
+
+
+def throughput(server: str, pods: int, events: int, *, handlers: int, gc: str, index: str) -> None:
     """From the start to the last handler call, for the list and for the events."""
     meter.collector(gc)
     measured = Meter(server, pods, events)
     queue: WorkQueue[ObjectKey] = WorkQueue()
     with Client.from_url(server) as client, SharedInformerFactory(client) as factory:
-        informer = factory.informer("v1", "Pod", indexers={"node": node_of})
+        informer = factory.informer("v1", "Pod", indexers={"node": INDEXES[index]})
         counters = [_handle(informer, queue, pods, events) for _ in range(handlers)]
         measured.begin()
         factory.start()
@@ -130,7 +133,9 @@ def profiled(run: Callable[[], None]) -> None:
 
 def main() -> None:
     """Do what the arguments say."""
-    told = meter.arguments(handlers=1, gc="default", latency=0, interval="5ms", idle=0.0, informers=1, profile=False)
+    told = meter.arguments(
+        handlers=1, index="field", gc="default", latency=0, interval="5ms", idle=0.0, informers=1, profile=False
+    )
     if told.latency:
         latency(told.server, told.pods, count=told.latency, interval=told.interval)
     elif told.idle:
@@ -138,7 +143,7 @@ def main() -> None:
     else:
 
         def run() -> None:
-            throughput(told.server, told.pods, told.events, handlers=told.handlers, gc=told.gc)
+            throughput(told.server, told.pods, told.events, handlers=told.handlers, gc=told.gc, index=told.index)
 
         profiled(run) if told.profile else run()
 
