@@ -9,6 +9,7 @@ such an event becomes a `Malformed`. An `ObjectDecoder` belongs to one resource 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,8 @@ _decode_event = msgspec.json.Decoder(_Event).decode
 _decode_loose_event = msgspec.json.Decoder(_LooseEvent).decode
 _decode_members = msgspec.json.Decoder(_Members).decode
 _decode_any = msgspec.json.Decoder().decode
+
+_CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 
 # What msgspec raises for text that is no JSON, not of the type, or nested deeper than the stack goes; strings are
 # checked to be UTF-8 apart.
@@ -171,6 +174,17 @@ class ObjectDecoder:
         if not event.object.metadata.name and kind != "BOOKMARK":
             return Malformed(None, "it has no name", kind)
         return WatchEvent(kind, self._make(event.object))
+
+    def events(self, lines: Sequence[bytes]) -> list[WatchEvent] | None:
+        """Decode many lines at once; None if there is one among them that `event` should see."""
+        decode, make = self._shape.event, self._make
+        try:
+            events = [decode(line) for line in lines]
+            if not all(event.type in _CHANGES and event.object.metadata.name for event in events):
+                return None
+            return [WatchEvent(event.type, make(event.object)) for event in events]
+        except _BROKEN:
+            return None
 
     def _uneven_event(self, line: bytes | bytearray | memoryview) -> WatchEvent | Malformed:
         """Decode an event whose object has other members than those before, or that is broken."""

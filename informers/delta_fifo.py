@@ -109,7 +109,7 @@ class DeltaFIFO:
         self._queue: deque[ObjectKey] = deque()
         self._unlisted: set[str] = set(namespaces) or {""}
         self._by_namespace = bool(namespaces)
-        self._initial: set[ObjectKey] = set()
+        self._initial = 0  # entries from the front of the queue to the last one of a first list
         self._processing = False
         self._interrupted = False
         self._closed = False
@@ -156,26 +156,22 @@ class DeltaFIFO:
         limits the step to that namespace. A key listed twice counts once, with its last object.
         `resource_version`, the version of the list, is taken for symmetry with `Indexer.replace` and not needed here.
         """
-        listed: dict[ObjectKey, Object] = {}
         kept = set(keep)
-        for obj in objs:
-            try:
-                listed[obj.key] = self._transformed(obj)
-            except BaseException as error:  # a transform is foreign code; one bad item must not stop a list
-                if self._on_poison is None and not isinstance(error, Exception):
-                    raise
-                kept.add(obj.key)
-                if self._on_poison is not None:
-                    self._on_poison(obj.key, error)
+        if self._transform is None:
+            listed = {obj.key: obj for obj in objs}
+        else:
+            listed = self._transformed_list(objs, kept)
         with self._condition:
             tombstones = self._missing(listed, kept, namespace)
-            self._append_all(Delta(_DELETED, tombstone) for tombstone in tombstones)
-            self._append_all(Delta(_REPLACED, obj) for obj in listed.values())
+            self._append_all([Delta(_DELETED, tombstone) for tombstone in tombstones])
+            self._append_all([Delta(_REPLACED, obj) for obj in listed.values()])
             source = namespace if namespace is not None else ""
             if source in self._unlisted:
                 self._unlisted.discard(source)
-                self._initial.update(listed)
-                self._initial.update(tombstone.key for tombstone in tombstones)
+                initial = listed.keys() | {tombstone.key for tombstone in tombstones} if tombstones else listed.keys()
+                behind = next((index for index, key in enumerate(reversed(self._queue)) if key in initial), None)
+                if behind is not None:
+                    self._initial = max(self._initial, len(self._queue) - behind)
             self._condition.notify_all()
 
     def resync(self) -> None:
@@ -229,14 +225,14 @@ class DeltaFIFO:
         with self._condition:
             self._wait(timeout)
             is_initial = not self.has_synced()
-            keys, batch = self._take(limit)
+            # so that no later change passes for a part of the first list
+            batch = self._take(min(limit, self._initial) if self._initial else limit)
             self._processing = True
             try:
                 process(batch, is_initial)
             finally:
                 self._processing = False
-                if self._initial:
-                    self._initial.difference_update(keys)
+                self._initial = max(0, self._initial - len(batch))
             return len(batch)
 
     def has_synced(self) -> bool:
@@ -249,6 +245,19 @@ class DeltaFIFO:
             return len(self._items)
 
     # ---- inside
+
+    def _transformed_list(self, objs: Iterable[Object], kept: set[ObjectKey]) -> dict[ObjectKey, Object]:
+        listed: dict[ObjectKey, Object] = {}
+        for obj in objs:
+            try:
+                listed[obj.key] = self._transformed(obj)
+            except BaseException as error:  # a transform is foreign code; one bad item must not stop a list
+                if self._on_poison is None and not isinstance(error, Exception):
+                    raise
+                kept.add(obj.key)
+                if self._on_poison is not None:
+                    self._on_poison(obj.key, error)
+        return listed
 
     def _transformed(self, obj: Object) -> Object:
         if self._transform is None:
@@ -326,22 +335,13 @@ class DeltaFIFO:
                 raise Timeout("nothing was queued in time")
             self._clock.wait(self._condition, left)
 
-    def _take(self, limit: int) -> tuple[list[ObjectKey], list[Deltas]]:
-        initial, left = self._initial, len(self._initial)
+    def _take(self, limit: int) -> list[Deltas]:
         items, queue = self._items, self._queue
-        keys: list[ObjectKey] = []
         batch: list[Deltas] = []
         for _ in range(min(limit, len(queue))):
-            key = queue.popleft()
-            queued = items.pop(key)
+            queued = items.pop(queue.popleft())
             batch.append(tuple(queued) if isinstance(queued, list) else (queued,))
-            if left:
-                keys.append(key)
-                if key in initial:
-                    left -= 1
-                    if not left:
-                        break  # so that no later change passes for a part of the first list
-        return keys, batch
+        return batch
 
 
 def _shorten(deltas: list[Delta]) -> None:

@@ -42,6 +42,10 @@ class Dechunker:
         found: list[bytes] = []
         at, size = 0, len(data)
         while at < size and not self.finished:
+            if not self._left and not self._head and (whole := _whole_chunk(data, at)):
+                found.append(data[whole])  # so most of them come
+                at = whole.stop + 2
+                continue
             if self._left:
                 end = min(at + self._left, size)
                 self._left -= end - at
@@ -70,6 +74,17 @@ class Dechunker:
             self._left = size + 2
         else:
             self.finished = True  # trailers may follow; nobody sends any, and the connection is closed anyway
+
+
+def _whole_chunk(data: bytes, at: int) -> slice | None:
+    """Where the payload of a plain chunk is that begins here and is whole; None for anything else."""
+    end = data.find(b"\n", at, at + 10)
+    try:
+        size = int(data[at:end], 16) if end >= 0 else 0
+    except ValueError:
+        return None
+    stop = end + 1 + size
+    return slice(end + 1, stop) if size > 0 and stop + 2 <= len(data) else None
 
 
 class Lines:
@@ -177,6 +192,9 @@ class HttpWatchStream:
         while not self._closed and not found:
             if not self._ready:
                 self._fill()
+            found = self._decoder.events(self._ready) or []
+            if found:
+                self._ready.clear()
             while self._ready:
                 try:
                     event = self._decode(self._ready.popleft())
