@@ -14,8 +14,9 @@ from typing import Any
 from informers.client import Client
 from informers.key import ObjectKey, as_key
 from informers.object import MemberCache, Object, ObjectSource
-from informers.testing.builtin_kinds import KindLike, builtin_kinds, derive, kinds_of
+from informers.store.builtin import builtin_kinds
 from informers.testing.fake_backend import Action, FakeBackend
+from informers.testing.kinds import KindLike, derive, kinds_of
 from workqueue.clock import Clock, MonotonicClock
 
 __all__ = ["Action", "FakeClient"]

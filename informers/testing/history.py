@@ -31,8 +31,8 @@ class HistoryChecker:
     was seen; such an object may turn out to be there still (a kind that was gone for a while). What is wrong is kept
     in `wrong`; no call raises.
 
-    `filtered`: the handler has a filter, so that objects may leave and come back. `restored`: the server may go back to
-    an earlier state (a backup of etcd), so that versions may fall.
+    `filtered`: the handler has a filter, or the informer a selector, so that objects may leave and come back.
+    `restored`: the server may go back to an earlier state (a backup of etcd), so that versions may fall.
     """
 
     def __init__(self, *, filtered: bool = False, restored: bool = False) -> None:

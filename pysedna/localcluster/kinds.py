@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from informers.store import ResourceType
+from informers.store.builtin import builtin_kinds
 
 if TYPE_CHECKING:
     from pysedna.localcluster.crd import CustomVersion
@@ -42,52 +43,32 @@ class Kind:
         return sorted({*READ_VERBS, *WRITE_VERBS} - without)
 
 
-def _kind(
-    group: str, kind: str, traits: str = "", *, short: str = "", subresources: str = "", fields: str = ""
-) -> Kind:
+_TYPES = {(resource.group, resource.kind): resource for resource in builtin_kinds()}
+
+
+def _kind(group: str, kind: str, traits: str = "", *, short: str = "", subresources: str = "") -> Kind:
     """A built-in kind; `traits` are words, the other texts lists of words."""
-    marks, parts = traits.split(), tuple(subresources.split())
-    resource = ResourceType(
-        group,
-        "v1",
-        kind,
-        kind.lower() + "s",
-        "cluster" not in marks,
-        subresources=frozenset({"status"} & set(parts)),
-        generation="generation" in marks,
-        annotations_generation=kind == "Deployment",
-        status_metadata=kind != _DEFINITION,
-        graceful=kind == "Pod",
-        unconditional_update="versioned" not in marks,
-        fields=tuple(fields.split()),
-    )
+    marks, resource = traits.split(), _TYPES[group, kind]
     categories, names = ("all",) * ("all" in marks), tuple(short.split())
-    return Kind(resource, "v1", kind.lower(), f"{kind}List", names, categories, parts, "returned" in marks)
+    parts = tuple(sorted({*resource.subresources, *subresources.split()}))
+    return Kind(resource, resource.version, kind.lower(), f"{kind}List", names, categories, parts, "returned" in marks)
 
-
-_INVOLVED = " ".join(
-    f"involvedObject.{name}" for name in ("kind", "namespace", "name", "uid", "apiVersion", "fieldPath")
-)
-_POD_FIELDS = (
-    "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName "
-    "status.nominatedNodeName status.phase status.podIP"
-)
-_DEFINITION = "CustomResourceDefinition"
 
 BUILT_IN: tuple[Kind, ...] = (
     _kind("", "ConfigMap", short="cm"),
-    _kind("", "Event", short="ev", fields=f"{_INVOLVED} involvedObject.resourceVersion reason reportingComponent type"),
-    _kind("", "Namespace", "cluster", short="ns", subresources="finalize status", fields="status.phase"),
-    _kind("", "Node", "cluster", short="no", subresources="status"),
-    _kind("", "Pod", "all generation returned", short="po", subresources="binding status", fields=_POD_FIELDS),
-    _kind("", "Secret", fields="type"),
-    _kind("", "Service", "all returned", short="svc", subresources="status", fields="spec.clusterIP spec.type"),
+    _kind("", "Event", short="ev"),
+    _kind("", "Namespace", short="ns", subresources="finalize"),
+    _kind("", "Node", short="no"),
+    _kind("", "Pod", "all returned", short="po", subresources="binding"),
+    _kind("", "Secret"),
+    _kind("", "Service", "all returned", short="svc"),
     _kind("", "ServiceAccount", "returned", short="sa"),
-    _kind("apps", "Deployment", "all generation", short="deploy", subresources="scale status"),
-    _kind("apps", "ReplicaSet", "all generation", short="rs", subresources="scale status", fields="status.replicas"),
-    _kind("coordination.k8s.io", "Lease", "versioned"),
-    _kind("apiextensions.k8s.io", _DEFINITION, "cluster generation versioned", short="crd crds", subresources="status"),
+    _kind("apps", "Deployment", "all", short="deploy", subresources="scale"),
+    _kind("apps", "ReplicaSet", "all", short="rs", subresources="scale"),
+    _kind("coordination.k8s.io", "Lease"),
+    _kind("apiextensions.k8s.io", "CustomResourceDefinition", short="crd crds"),
 )
+"""The kinds that are served from the start, with what clients are told of them; what the store does is in its table."""
 
 
 class Kinds:

@@ -1,17 +1,22 @@
-"""The built-in kinds that a `FakeClient` knows from the start, and how the type of any other is derived."""
+"""The built-in kinds of Kubernetes, as far as the store has to know them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-from informers.store import ResourceType
+from informers.store.types import ResourceType
 
-__all__ = ["builtin_kinds", "derive", "kinds_of"]
+__all__ = ["builtin_kinds", "plural_of", "split_api_version"]
 
-KindLike = ResourceType | tuple[str, str] | Mapping[str, Any]
-
-_POD_FIELDS = ("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.phase")
+_POD_FIELDS = (
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "status.nominatedNodeName",
+    "status.phase",
+    "status.podIP",
+)
 _EVENT_FIELDS = (
     "involvedObject.apiVersion",
     "involvedObject.fieldPath",
@@ -67,7 +72,7 @@ def builtin_kinds() -> list[ResourceType]:
 
 def _builtin(api_version: str, word: str) -> ResourceType:
     kind = word.rstrip("-*#")
-    group, version = _split(api_version)
+    group, version = split_api_version(api_version)
     return ResourceType(
         group,
         version,
@@ -77,62 +82,11 @@ def _builtin(api_version: str, word: str) -> ResourceType:
         subresources=frozenset({"status"} if "*" in word else ()),
         generation="#" in word,
         annotations_generation=kind == "Deployment",
+        status_metadata=kind != "CustomResourceDefinition",
         graceful=kind == "Pod",
         unconditional_update=kind not in ("Lease", "CustomResourceDefinition"),
         fields=_FIELDS.get(kind, ()),
     )
-
-
-def derive(api_version: str, kind: str, *, namespaced: bool = True) -> ResourceType:
-    """The type that a custom resource of this name most likely has: a regular plural and a status subresource."""
-    group, version = _split(api_version)
-    return ResourceType(
-        group,
-        version,
-        kind,
-        plural_of(kind),
-        namespaced=namespaced,
-        subresources=frozenset({"status"}),
-        generation=True,
-        unconditional_update=False,
-    )
-
-
-def kinds_of(kinds: Iterable[KindLike]) -> list[ResourceType]:
-    """The types for what a test may give: types, (api_version, kind), or CustomResourceDefinitions.
-
-    Raises TypeError for anything else.
-    """
-    found: list[ResourceType] = []
-    for kind in kinds:
-        if isinstance(kind, ResourceType):
-            found.append(kind)
-        elif isinstance(kind, tuple):
-            found.append(derive(*kind))
-        elif isinstance(kind, Mapping) and kind.get("kind") == "CustomResourceDefinition":
-            found += _defined(kind)
-        else:
-            raise TypeError(f"{kind!r} is no ResourceType, no (api_version, kind) and no CustomResourceDefinition")
-    return found
-
-
-def _defined(definition: Mapping[str, Any]) -> list[ResourceType]:
-    spec = definition["spec"]
-    return [
-        ResourceType(
-            spec["group"],
-            version["name"],
-            spec["names"]["kind"],
-            spec["names"]["plural"],
-            namespaced=spec.get("scope", "Namespaced") == "Namespaced",
-            subresources=frozenset({"status"} & (version.get("subresources") or {}).keys()),
-            generation=True,
-            unconditional_update=False,
-            fields=tuple(one["jsonPath"].lstrip(".") for one in version.get("selectableFields") or ()),
-        )
-        for version in spec["versions"]
-        if version.get("served", True)
-    ]
 
 
 def plural_of(kind: str) -> str:
@@ -147,6 +101,7 @@ def plural_of(kind: str) -> str:
     return f"{name}s"
 
 
-def _split(api_version: str) -> tuple[str, str]:
+def split_api_version(api_version: str) -> tuple[str, str]:
+    """The group (empty for the core group) and the version."""
     group, _, version = api_version.rpartition("/")
     return group, version
