@@ -79,11 +79,12 @@ class PrometheusMetricsProvider:
     """Reports to a `prometheus_client` registry. Give it to informers or to their factory as `metrics`.
 
     By `name` (of the informer): `informer_synced`, `informer_objects`, `informer_queued_items`,
-    `informer_store_resource_version` (its last 15 digits), `informer_time_travel_total`, `informer_unreadable_total`,
+    `informer_store_resource_version` (its last 15 digits), `informer_lag_seconds` (see `ReflectorStatus.lag`; not before
+    the first list), `informer_time_travel_total`, `informer_unreadable_total`,
     `informer_index_errors_total` (also by `index`); `reflector_lists_total`, `reflector_watches_total`,
     `reflector_events_total`, `reflector_failures_total`; by `name` and `handler`: `informer_handler_pending`,
     `informer_handler_delivered_total`, `informer_handler_coalesced_total`, `informer_handler_failed_total`.
-    The numbers of informers of one name are added up (versions: the highest). An informer that is gone is not shown.
+    The numbers of informers of one name are added up (versions and lags: the highest). An informer that is gone is not shown.
 
     :param registry: where to register; None makes a registry of its own. It is the attribute `registry`.
     """
@@ -120,6 +121,9 @@ def _fill(table: _Table, status: InformerStatus) -> None:
     table.gauge("informer_synced", "Whether the informer's cache is filled.", name, status.synced)
     table.gauge("informer_objects", "Objects in the cache.", name, status.objects)
     table.gauge("informer_queued_items", "Objects with changes that are not in the cache yet.", name, status.queued)
+    if status.lag is not None:
+        text = "Seconds since the source last showed that the cache has all there is."
+        table.highest("informer_lag_seconds", text, name, status.lag)
     table.count("informer_time_travel", "Events older than the cache, which were dropped.", name, status.time_travel)
     table.count("informer_unreadable", "Items and events that were no objects.", name, status.unreadable)
     for index, errors in status.index_errors.items():

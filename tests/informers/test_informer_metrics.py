@@ -23,11 +23,13 @@ def test_a_scrape_shows_the_informers_numbers(informers, pod):
 
     informer = informers(FakeListWatch([pod("a"), pod("b")]), name="pods", metrics=provider, indexers={"x": broken})
     assert value("informer_synced") == 0
+    assert value("informer_lag_seconds") is None
     registration = informer.add_event_handler(on_event=broken)
     informer.start()
     registration.wait_for_sync(10)
     assert value("informer_synced") == 1
     assert value("informer_objects") == 2
+    assert 0 <= value("informer_lag_seconds") < 60
     assert value("informer_queued_items") == 0
     assert value("informer_store_resource_version") == 2
     assert value("informer_index_errors_total", index="x") == 2
