@@ -79,12 +79,13 @@ class PrometheusMetricsProvider:
     """Reports to a `prometheus_client` registry. Give it to informers or to their factory as `metrics`.
 
     By `name` (of the informer): `informer_synced`, `informer_objects`, `informer_queued_items`,
-    `informer_store_resource_version` (its last 15 digits), `informer_lag_seconds` (see `ReflectorStatus.lag`; not before
-    the first list), `informer_time_travel_total`, `informer_unreadable_total`,
+    `informer_store_resource_version` (its last 15 digits), `informer_lag_seconds` (see `ReflectorStatus.lag`; after the
+    first list), `informer_time_travel_total`, `informer_unreadable_total`,
     `informer_index_errors_total` (also by `index`); `reflector_lists_total`, `reflector_watches_total`,
     `reflector_events_total`, `reflector_failures_total`; by `name` and `handler`: `informer_handler_pending`,
     `informer_handler_delivered_total`, `informer_handler_coalesced_total`, `informer_handler_failed_total`.
-    The numbers of informers of one name are added up (versions and lags: the highest). An informer that is gone is not shown.
+    The numbers of informers of one name are added up (versions and lags: the highest). An informer that is
+    gone is not shown.
 
     :param registry: where to register; None makes a registry of its own. It is the attribute `registry`.
     """
