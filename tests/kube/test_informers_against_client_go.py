@@ -14,8 +14,8 @@ import pytest
 from informer_sessions import ours
 from informer_sessions.clientgo import ClientGo
 from informer_sessions.history import OTHER_ORDER, SAME_AGAIN, UID_CHANGED, UNKNOWN_DELETED, Shown, deviations
-from informer_sessions.play import judge_ours, play_seeds
-from informer_sessions.script import ENDS, EXTRAS, REFUSALS, SLOW_REFUSALS, Act, Script, generate
+from informer_sessions.play import judge_ours, play, play_seeds
+from informer_sessions.script import ENDS, EXTRAS, RARE, REFUSALS, SLOW_REFUSALS, Act, Script, generate
 from informer_sessions.server import Server
 from informer_sessions.session import Request, Session
 
@@ -42,6 +42,14 @@ def client_go(build_program: Callable[..., Path]) -> Iterator[ClientGo]:
 def test_both_end_equal_by_legal_histories(first: int, server: Server, client_go: ClientGo) -> None:
     for outcome in play_seeds(range(first, first + BLOCK), server, client_go):
         assert not outcome.wrong, f"python -m informer_sessions {outcome.script.seed}\n{outcome}"
+
+
+@pytest.mark.kube
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("script", RARE, ids=lambda script: script.seed)
+def test_what_is_rare(script: Script, server: Server, client_go: ClientGo) -> None:
+    outcome = play(script, server, client_go)
+    assert not outcome.wrong, str(outcome)
 
 
 @pytest.mark.parametrize("seed", range(SESSIONS, SESSIONS + 20))

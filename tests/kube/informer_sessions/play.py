@@ -44,7 +44,7 @@ class Outcome:
 
 def play(script: Script, server: Server, client_go: ClientGo) -> Outcome:
     """Play it to both, at once."""
-    session_id = f"{script.seed}.{next(_number)}"
+    session_id = f"{script.seed}.{next(_number)}".replace(" ", "-")
     sessions = Session(script), Session(script)
     paths = f"/{session_id}/ours", f"/{session_id}/client-go"
     urls = [server.add(path, session) for path, session in zip(paths, sessions, strict=True)]

@@ -92,6 +92,16 @@ class Script:
         return "\n".join(["  " + " ".join(traits), *acts])
 
 
+RARE = (
+    Script("deleted while listed", (Act(stream=("write b", "delete b", "delete a", "end")),)),
+    Script("changed while listed", (Act(stream=("write a", "recreate b", "false end", "end")),)),
+    Script("maimed deletion", (Act(), Act(stream=("maim delete a", "write b"))), client_watch_list=False),
+    Script("lost between pages", (Act(), Act(before=("delete c", "compact"))), page=1, client_watch_list=False),
+    Script("lost half-way", (Act(), Act(before=("delete a",), stream=("delete b",), after=1)), client_watch_list=False),
+)
+"""What drawn sessions meet seldom, and then often with a list behind it that makes up for it."""
+
+
 def generate(seed: int) -> Script:
     """The script of a seed; always the same one."""
     choose = random.Random(seed)
@@ -119,8 +129,8 @@ def _act(choose: random.Random, slow: bool) -> Act:
     answer = ""
     if choose.random() < 0.3:
         answer = choose.choice(SLOW_REFUSALS if slow and choose.random() < 0.25 else REFUSALS)
-    stream = [_stream_item(choose) for _ in range(choose.choice([0, 0, 1, 2, 4, 8]))]
-    if choose.random() < 0.4:
+    stream = [_stream_item(choose) for _ in range(choose.choice([0, 1, 2, 4, 8]))]
+    if choose.random() < 0.5:
         stream.insert(choose.randint(len(stream) // 2, len(stream)), "end")
     return Act(
         before=tuple(_write(choose) for _ in range(choose.choice([0, 0, 0, 1, 2, 4]))),
@@ -132,7 +142,7 @@ def _act(choose: random.Random, slow: bool) -> Act:
 
 
 def _write(choose: random.Random) -> str:
-    what = choose.choices(["write", "delete", "recreate", "compact"], [50, 25, 15, 10])[0]
+    what = choose.choices(["write", "delete", "recreate", "compact"], [45, 30, 15, 10])[0]
     return what if what == "compact" else f"{what} {choose.choice(_NAMES)}"
 
 
