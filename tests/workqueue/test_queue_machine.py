@@ -67,14 +67,14 @@ class StateAdapter(QueueAdapter):
 def test_the_core_keeps_the_rules() -> None:
     can = Capabilities(rate_limits=False, blocking=False, drain=False)
     machine = queue_machine(StateAdapter, capabilities=can, max_priority_age=MAX_AGE)
-    run_state_machine_as_test(machine, settings=settings(max_examples=150, stateful_step_count=60, deadline=None))
+    run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=60, deadline=None))
 
 
 def test_the_threads_queue_keeps_the_rules() -> None:
     machine = queue_machine(WorkQueueAdapter, max_priority_age=MAX_AGE)
-    run_state_machine_as_test(machine, settings=settings(max_examples=150, stateful_step_count=60, deadline=None))
+    run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=60, deadline=None))
 
 
 def test_the_asyncio_queue_keeps_the_rules() -> None:
     machine = queue_machine(AsyncWorkQueueAdapter, max_priority_age=MAX_AGE)
-    run_state_machine_as_test(machine, settings=settings(max_examples=150, stateful_step_count=60, deadline=None))
+    run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=60, deadline=None))

@@ -162,7 +162,7 @@ class _QueueMachine(RuleBasedStateMachine):
         self.queue = settings.make_adapter()
         check_adapter(self.queue, self.can, timed=settings.timed)
 
-    @initialize(open_for=st.integers(0, 60), look_often=st.booleans())
+    @initialize(open_for=st.sampled_from((80, 40, 20, 0)), look_often=st.booleans())
     def begin(self, open_for: int, look_often: bool) -> None:
         """So many steps go by before the first shutdown; the numbers are read after each step or now and then."""
         self.open_for, self.look_often = open_for, look_often
@@ -175,7 +175,7 @@ class _QueueMachine(RuleBasedStateMachine):
             self.queue.add(item, priority)
             self.model.add(item, priority)
 
-    @rule(items=st.lists(item_drawn, min_size=2, max_size=5), priority=priority_drawn)
+    @rule(items=st.lists(item_drawn, min_size=1, max_size=6), priority=priority_drawn)
     def add_several(self, items: list[int], priority: int | None) -> None:
         for item in items:
             self.add(item, priority)
