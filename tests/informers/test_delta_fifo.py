@@ -436,3 +436,52 @@ def test_an_interrupt_ends_one_wait(fifo):
 def test_an_empty_queue_times_out_at_once_when_polled(fifo):
     with pytest.raises(TimeoutError):
         fifo.pop(lambda deltas, initial: None, timeout=0)
+
+
+# ---- many deltas of one key
+
+
+def hot(pod, *steps: str):
+    """ "A1/u", "M2/u", "D3/u": what happened, the version, the uid."""
+    types = {"A": ADDED, "M": UPDATED, "D": DELETED}
+    return [Delta(types[step[0]], pod("a", *step[1:].split("/"))) for step in steps]
+
+
+def test_what_one_object_goes_through_is_kept_to_a_bound_and_its_last_state_always(fifo, pod):
+    fifo.extend(hot(pod, "A1/t", *(f"M{version}/u" for version in range(2, 5001))))
+    (deltas,) = drain(fifo)
+    assert len(deltas) <= 1000
+    assert (deltas[0], deltas[-1]) == ("Added a@1", "Updated a@5000")
+
+
+def test_objects_that_come_and_go_under_one_name_are_kept_to_a_bound(pod):
+    fifo = DeltaFIFO(Indexer())
+    lives = [
+        step
+        for number in range(2, 5000, 3)
+        for step in (f"A{number}/{number}", f"M{number + 1}/{number}", f"D{number + 2}/{number}")
+    ]
+    fifo.extend(hot(pod, "A1/u", "D2/u", *lives))
+    (deltas,) = drain(fifo)
+    assert len(deltas) <= 1001
+    assert deltas[:2] == ["Added a@1", "Deleted a@2"]
+    fifo.extend(hot(pod, *lives, "A9999/w"))
+    assert drain(fifo)[0][-1] == "Added a@9999"
+
+
+def test_an_older_state_never_replaces_a_newer_one(fifo, pod):
+    fifo.extend(hot(pod, *(f"M{version}/u" for version in range(10, 2000)), "M5/u"))
+    (deltas,) = drain(fifo)
+    assert deltas[-2:] == ["Updated a@1999", "Updated a@5"]
+
+
+def test_the_first_list_ends_with_its_last_item_wherever_that_was_queued(pod):
+    fifo = DeltaFIFO(namespaces=["one", "two"])
+    fifo.add(pod("x", 1, namespace="two"))
+    fifo.replace([pod("y", 2, namespace="one")], namespace="one")
+    fifo.replace([pod("x", 3, namespace="two")], namespace="two")
+    fifo.add(pod("z", 4, namespace="two"))
+    assert batches(fifo) == [
+        ([["Added x@1", "Replaced x@3"], ["Replaced y@2"]], True),
+        ([["Added z@4"]], False),
+    ]

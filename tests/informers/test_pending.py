@@ -110,6 +110,24 @@ def test_the_end_of_the_first_events_keeps_its_place():
     assert [show(each) for each in row.take(10)] == ["add 1", "add 2", "synced", "add 1"]
 
 
+def test_one_batch_serves_rows_that_merge_and_rows_that_do_not():
+    batch = Batch([event("update 2 3"), event("add 5", "v")])
+    merging, plain = Pending(1), Pending(None)
+    for row in (merging, plain):
+        row.extend(Batch([event("update 1 2")]))
+        row.extend(batch)
+        row.extend(Batch([event("add 9", "w")]))
+    assert [show(each) for each in merging.take(10)] == ["update 1 3", "add 5", "add 9"]
+    assert [show(each) for each in plain.take(10)] == ["update 1 2", "update 2 3", "add 5", "add 9"]
+
+
+def test_events_of_one_object_within_a_batch_merge_too():
+    row = Pending(1)
+    row.extend(Batch([event("add 1"), event("add 5", "v")]))
+    row.extend(Batch([event("add 7", "w"), event("update 7 8", "w")]))
+    assert [show(each) for each in row.take(10)] == ["add 1", "add 5", "add 8"]
+
+
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("cudt")), max_size=60), st.integers(1, 8))
 def test_whatever_is_merged_the_handler_sees_a_legal_history_with_the_same_end(steps, limit):
     row = Pending(limit)
