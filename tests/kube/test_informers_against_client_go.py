@@ -41,7 +41,7 @@ def client_go(build_program: Callable[..., Path]) -> Iterator[ClientGo]:
 @pytest.mark.parametrize("first", range(0, SESSIONS, BLOCK))
 def test_both_end_equal_by_legal_histories(first: int, server: Server, client_go: ClientGo) -> None:
     for outcome in play_seeds(range(first, first + BLOCK), server, client_go):
-        assert not outcome.wrong, f"python -m informer_sessions {outcome.script.seed}\n{outcome}"
+        assert not outcome.wrong, f"cd tests/kube; python -m informer_sessions {outcome.script.seed}\n{outcome}"
 
 
 @pytest.mark.kube
