@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from informers import Client, Event, EventType, Object, ProtocolConfig, SharedInformer
+from informers import Client, Object, ProtocolConfig, SharedInformer
 from informers.backoff import BackoffConfig
 from informers.errors import InformersError
+from informers.testing import HistoryChecker
 from pysedna.testing import ControlPlane
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow]
@@ -68,50 +69,8 @@ class Writer:
         self._client.close()
 
 
-class History:
-    """A handler that checks every event against what it was shown before."""
-
-    def __init__(self, informer: SharedInformer, accepts: str | None, max_pending: int | None) -> None:
-        self.shown: dict[str, Object] = {}
-        self.wrong: list[str] = []
-        self.events = 0
-        self.condition = threading.Condition()
-        self.accepts = accepts
-        informer.add_event_handler(
-            on_event=self.on_event,
-            filter=None if accepts is None else lambda obj: obj.labels.get("app") == accepts,
-            max_pending=max_pending,
-        )
-
-    def on_event(self, event: Event) -> None:
-        with self.condition:
-            self.events += 1
-            self._check(event, self.shown.get(event.object.uid))
-            self.condition.notify_all()
-
-    def _check(self, event: Event, before: Object | None) -> None:
-        if event.type is EventType.DELETE:
-            if self.shown.pop(event.object.uid, None) is None:
-                self.wrong.append(f"delete of something not shown: {event}")
-            return
-        if event.type is EventType.ADD and any(one.key == event.object.key for one in self.shown.values()):
-            self.wrong.append(f"added twice: {event}")
-        if event.type is EventType.UPDATE:
-            if before is None or event.old != before:
-                self.wrong.append(f"update of something not shown: {event}, shown {before}")
-            elif int(event.object.resource_version) <= int(before.resource_version):
-                self.wrong.append(f"went back: {event}")
-        self.shown[event.object.uid] = event.object
-
-    def wait_equal(self, wanted: list[Object]) -> None:
-        versions = {one.uid: one.resource_version for one in wanted if self.accepts in (None, one.labels.get("app"))}
-
-        def equal() -> bool:
-            return versions == {uid: one.resource_version for uid, one in self.shown.items()}
-
-        with self.condition:
-            assert self.condition.wait_for(equal, PATIENCE), (self.shown, versions)
-        assert self.wrong == []
+def has_app_x(obj: Object) -> bool:
+    return obj.labels.get("app") == "x"
 
 
 class Watched:
@@ -122,14 +81,20 @@ class Watched:
         self.informer = SharedInformer(resource.list_watch(**scope), protocol=protocol)
         scope.pop("metadata_only", None)
         self.wanted: Callable[[], list[Object]] = lambda: list(resource.list(**scope).items)
-        self.histories = [History(self.informer, *how) for how in ((None, None), (None, 1), ("x", 4))]
+        selected = "label_selector" in scope
+        self.all_of_it, self.merged = HistoryChecker(filtered=selected), HistoryChecker(filtered=selected)
+        self.filtered = HistoryChecker(filtered=True)
+        self.informer.add_event_handler(on_event=self.all_of_it)
+        self.informer.add_event_handler(on_event=self.merged, max_pending=1)
+        self.informer.add_event_handler(on_event=self.filtered, filter=has_app_x, max_pending=4)
         self.informer.start()
 
     def check(self) -> None:
         wanted = self.wanted()
-        for history in self.histories:
-            history.wait_equal(wanted)
-            assert history.events > 10
+        self.all_of_it.wait_for(lambda: wanted, PATIENCE)
+        self.merged.wait_for(lambda: wanted, PATIENCE)
+        self.filtered.wait_for(lambda: filter(has_app_x, wanted), PATIENCE)
+        assert all(history.events for history in (self.all_of_it, self.merged, self.filtered))
         cached = {one.uid: one.resource_version for one in self.informer.lister.list()}
         assert cached == {one.uid: one.resource_version for one in wanted}
         assert self.informer.status().internal_errors == 0
@@ -217,3 +182,4 @@ def test_after_any_faults_each_cache_equals_the_server_and_each_history_was_lega
     assert all(writer.done > 50 and writer.failed for writer in writers)
     for one in watched:
         one.check()
+    assert sum(one.all_of_it.events for one in watched) > 60
