@@ -21,7 +21,11 @@ OURS = {
     "200 pods, 200 events": {"pysedna", "http.client, bytes read only", "http.client, orjson, a dict"},
     "Python clients, 200 pods, 200 events": {"pysedna", "kubernetes SharedInformer"},
     "list streamed by a watch, 200 pods, 200 events": {"pysedna"},
-    "in other settings, 200 pods, 200 events": {"pysedna", "the same, index by a Python function"},
+    "in other settings, 200 pods, 200 events": {
+        "pysedna",
+        "the same, index by a Python function",
+        "the same, handlers read labels and status",
+    },
     "size of the cache, 200 events": {"pysedna, 50 pods", "pysedna, 200 pods", "pysedna, 1,000 pods"},
     "handlers of one informer": {"pysedna, 1 handlers", "pysedna, 10 handlers"},
     "garbage collector": {"as it is", "gc.freeze() after the list", "gc.disable()"},

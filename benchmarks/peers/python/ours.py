@@ -25,14 +25,14 @@ def node_of(pod: Object) -> tuple[str, ...]:
 INDEXES = {"field": field_index("spec.nodeName"), "function": node_of}
 
 
-def throughput(server: str, pods: int, events: int, *, handlers: int, gc: str, index: str) -> None:
-    """From the start to the last handler call, for the list and for the events."""
+def throughput(server: str, pods: int, events: int, *, handlers: int, gc: str, index: str, read: bool) -> None:
+    """From the start to the last handler call, for the list and for the events; `read`: see `look_at`."""
     meter.collector(gc)
     measured = Meter(server, pods, events)
     queue: WorkQueue[ObjectKey] = WorkQueue()
     with Client.from_url(server) as client, SharedInformerFactory(client) as factory:
         informer = factory.informer("v1", "Pod", indexers={"node": INDEXES[index]})
-        counters = [_handle(informer, queue, pods, events) for _ in range(handlers)]
+        counters = [_handle(informer, queue, pods, events, read=read) for _ in range(handlers)]
         measured.begin()
         factory.start()
         for counter in counters:
@@ -47,7 +47,12 @@ def throughput(server: str, pods: int, events: int, *, handlers: int, gc: str, i
     measured.report()
 
 
-def _handle(informer: SharedInformer, queue: WorkQueue[ObjectKey], pods: int, events: int) -> Counter:
+def look_at(pod: Object) -> bool:
+    """What a handler may want to know before it queues a key: it makes the object decode its labels and its status."""
+    return pod["status"]["phase"] == "Running" and "pod-template-hash" in pod.labels
+
+
+def _handle(informer: SharedInformer, queue: WorkQueue[ObjectKey], pods: int, events: int, *, read: bool) -> Counter:
     counter = Counter(queue, pods, events)
 
     def on_add(pod: Object, is_initial: bool) -> None:
@@ -56,7 +61,18 @@ def _handle(informer: SharedInformer, queue: WorkQueue[ObjectKey], pods: int, ev
     def on_update(old: Object, new: Object) -> None:
         counter.updated(new.key)
 
-    informer.add_event_handler(on_add=on_add, on_update=on_update)
+    def read_on_add(pod: Object, is_initial: bool) -> None:
+        if look_at(pod):
+            counter.added(pod.key)
+
+    def read_on_update(old: Object, new: Object) -> None:
+        if look_at(new):
+            counter.updated(new.key)
+
+    if read:
+        informer.add_event_handler(on_add=read_on_add, on_update=read_on_update)
+    else:
+        informer.add_event_handler(on_add=on_add, on_update=on_update)
     return counter
 
 
@@ -134,7 +150,7 @@ def profiled(run: Callable[[], None]) -> None:
 def main() -> None:
     """Do what the arguments say."""
     told = meter.arguments(
-        handlers=1, index="field", gc="default", latency=0, interval="5ms", idle=0.0, informers=1, profile=False
+        handlers=1, index="field", read=0, gc="default", latency=0, interval="5ms", idle=0.0, informers=1, profile=False
     )
     if told.latency:
         latency(told.server, told.pods, count=told.latency, interval=told.interval)
@@ -143,7 +159,15 @@ def main() -> None:
     else:
 
         def run() -> None:
-            throughput(told.server, told.pods, told.events, handlers=told.handlers, gc=told.gc, index=told.index)
+            throughput(
+                told.server,
+                told.pods,
+                told.events,
+                handlers=told.handlers,
+                gc=told.gc,
+                index=told.index,
+                read=bool(told.read),
+            )
 
         profiled(run) if told.profile else run()
 
