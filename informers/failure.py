@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from informers.errors import ApiError, ConnectionRefused, TransportError
+from informers.errors import ApiError, ConnectionRefused, DnsError, TlsError, TransportError
 from informers.foreign import described
 
 
@@ -27,7 +27,8 @@ class FailureKind(Enum):
     UNAUTHORIZED = "unauthorized"
     FORBIDDEN = "forbidden"
     NOT_FOUND = "not found"
-    REFUSED = "refused"  # nobody listens at the address
+    REFUSED = "refused"  # nobody listens at the address, or it cannot be found
+    TLS = "tls"  # the handshake failed, most likely for as long as nobody replaces a certificate
     CONNECTION = "connection"  # the connection could not be made, or broke
     SHORT = "short"  # a stream ended at once
     SILENT = "silent"  # a stream showed no sign of life
@@ -43,8 +44,12 @@ class FailureKind(Enum):
     def is_passing(self) -> bool:
         """Whether the same request, asked again later, can be expected to succeed."""
         return self in (
-            FailureKind.THROTTLED, FailureKind.UNAVAILABLE, FailureKind.REFUSED, FailureKind.CONNECTION,
-        )  # fmt: skip
+            FailureKind.THROTTLED,
+            FailureKind.UNAVAILABLE,
+            FailureKind.REFUSED,
+            FailureKind.TLS,
+            FailureKind.CONNECTION,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +78,10 @@ def classify(error: BaseException) -> Failure:
     message = str(error) or type(error).__name__
     if isinstance(error, ApiError):
         return Failure(_api_kind(error), message, error.retry_after)
-    if isinstance(error, ConnectionRefused):
+    if isinstance(error, ConnectionRefused | DnsError):
         return Failure(FailureKind.REFUSED, message)
+    if isinstance(error, TlsError):
+        return Failure(FailureKind.TLS, message)
     return Failure(FailureKind.CONNECTION, message)
 
 

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from informers.backoff import Backoff, BackoffConfig
-from informers.errors import ApiError, ConnectionReset, InternalError, ServerTimeoutError, UnauthorizedError
+from informers.errors import (
+    ApiError,
+    ConnectionRefused,
+    ConnectionReset,
+    DnsError,
+    ExpiredError,
+    ForbiddenError,
+    InternalError,
+    ServerTimeoutError,
+    TlsError,
+    UnauthorizedError,
+)
 from informers.failure import FailureKind, classify
 
 
@@ -60,9 +73,28 @@ def test_a_backoff_without_sense_is_refused(base, cap):
         (InternalError("no"), FailureKind.OTHER),
         (ValueError("no"), FailureKind.OTHER),
         (ConnectionReset("no"), FailureKind.CONNECTION),
+        (ConnectionRefused("no"), FailureKind.REFUSED),
+        (DnsError("no such name"), FailureKind.REFUSED),
+        (TlsError("a bad certificate"), FailureKind.TLS),
         (ServerTimeoutError("etcd was slow"), FailureKind.OTHER),
     ],
     ids=str,
 )
 def test_errors_are_sorted_by_what_they_mean(error, kind):
     assert classify(error).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [
+        (TlsError("a bad certificate"), logging.WARNING),
+        (DnsError("no such name"), logging.WARNING),
+        (ConnectionRefused("nobody"), logging.WARNING),
+        (ForbiddenError("no"), logging.WARNING),
+        (ConnectionReset("cut"), logging.INFO),
+        (ExpiredError("old"), logging.INFO),
+    ],
+    ids=str,
+)
+def test_what_happens_to_every_watch_now_and_then_is_no_warning_and_what_needs_a_person_is(error, level):
+    assert classify(error).log_level == level

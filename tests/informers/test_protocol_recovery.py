@@ -7,11 +7,13 @@ import pytest
 from informers.errors import (
     ConnectionRefused,
     ConnectionReset,
+    DnsError,
     ExpiredError,
     ForbiddenError,
     InternalError,
     RequestTimeout,
     ServiceUnavailableError,
+    TlsError,
     TooManyRequestsError,
 )
 from informers.failure import FailureKind
@@ -46,6 +48,8 @@ def outage(core: Protocol, now: float, error: Exception, until: float) -> float:
 RECOVERY = [
     (ConnectionRefused("refused"), 5.0),
     (ConnectionReset("reset"), 10.0),
+    (DnsError("no such name"), 5.0),
+    (TlsError("a bad certificate"), 10.0),
     (RequestTimeout("no answer"), 10.0),
     (ServiceUnavailableError("starting"), 10.0),
     (TooManyRequestsError("busy"), 10.0),
