@@ -15,7 +15,7 @@ def figures(*, quick: bool = False, ours: float = 3.0, python: str = "CPython 3.
     result.goal("as fast", group.ratio("ours", "theirs", "x/s"), at_least=1.0)
     result.note("Mind the gap.")
     data = result.as_json()
-    data["facts"]["python"] = python
+    data["facts"] |= {"python": python, "load at the start": 0.5}
     return data
 
 
@@ -40,7 +40,7 @@ def test_a_section_has_the_command_the_machine_the_tables_the_goals_and_the_note
 def test_other_interpreters_are_a_column_each() -> None:
     page = document([figures()], [figures(ours=5.0, python="CPython 3.13.0")])
     assert page.count("## An example") == 1
-    assert "| An example: goal | should be | CPython 3.11.7 | CPython 3.13.0 |" in page
+    assert "| An example: goal | should be | CPython 3.11.7, load 0.5 | CPython 3.13.0, load 0.5 |" in page
     assert "| as fast | at least 1 | 1.5 | 2.5 |" in page
 
 
@@ -60,7 +60,7 @@ def test_the_name_of_a_file_says_whether_it_is_a_section(tmp_path: Path) -> None
     ran = CliRunner().invoke(main, [str(tmp_path), str(page)])
     assert ran.exit_code == 0
     assert page.read_text().count("## An example") == 1
-    assert "CPython 3.11.7 | CPython 3.13.0" in page.read_text()
+    assert "CPython 3.11.7, load 0.5 | CPython 3.13.0, load 0.5" in page.read_text()
 
 
 def test_smoke_runs_never_replace_the_page(tmp_path: Path) -> None:
