@@ -70,8 +70,8 @@ def _other_interpreters(reports: Sequence[Mapping[str, Any]], others: Sequence[M
     if others:
         yield "## Other interpreters"
         yield _wrapped(
-            "Each interpreter had a run of its own, so compare the ratios only; those of four workers are by the clock on "
-            "the wall, which says little where the load before the start was not near 0. A column more: "
+            "Each interpreter had a run of its own, so compare the ratios only. Those of four workers are by the clock "
+            "on the wall, which says little where the load before the start was not near 0. A column more: "
             "`.venv-3.12/bin/python benchmarks/bench_NAME.py --json build/benchmarks/NAME-3.12.json`, then "
             "`python benchmarks/document.py build/benchmarks docs/benchmarks.md`."
         )
