@@ -137,12 +137,14 @@ class QueueState(Generic[T]):
             return False
         if self._heap:
             self._promote(now)
+        ready = self._ready
         try:
-            entry = self._ready.get(item)
+            already = item in ready  # faster than `get`, and nearly always False
         except TypeError:
             require_hashable(item, self._name)
             raise
-        if entry is not None:
+        if already:
+            entry = ready[item]
             if (priority or 0) > entry.priority:
                 self._raise_ready(entry, priority or 0)
             return False
@@ -157,7 +159,7 @@ class QueueState(Generic[T]):
             priority = self._stop_waiting(item, priority)
         self._adds += 1
         # What `_make_ready(_entry(item, priority, now))` does, without the calls: this is the path of nearly all adds.
-        self._ready[item] = entry = Entry()
+        ready[item] = entry = Entry()
         entry.item = item
         entry.priority = priority
         entry.queued_at = entry.ready_at = now
@@ -327,7 +329,7 @@ class QueueState(Generic[T]):
             self._promote(now)
         ready, processing = self._ready, self._processing
         entries: list[Entry[T]] = []
-        while ready and len(entries) < limit:
+        for _ in range(min(limit, len(ready))):
             entry = self._choose(now) if self._classes else ready.popitem(False)[1]
             entry.started_at = now
             processing[entry.item] = entry
