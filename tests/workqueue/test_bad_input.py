@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import pickle
 import threading
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import pytest
 
-from workqueue import BucketRateLimiter, MonotonicClock, WorkQueue
+from workqueue import BucketRateLimiter, MonotonicClock, NotProcessing, UnhashableItem, WorkQueue, WorkQueueError
 from workqueue.metrics import QueueMetrics
 from workqueue.testing import FakeClock
 
@@ -73,6 +75,51 @@ def test_no_clock_waits_for_nan_seconds(clock: Any) -> None:
 def test_a_bucket_has_a_number_of_tokens() -> None:
     with pytest.raises(ValueError, match="burst"):
         BucketRateLimiter(1.0, math.nan)  # type: ignore[arg-type]
+
+
+def test_an_unhashable_item_is_refused_by_name_and_not_counted() -> None:
+    queue: WorkQueue[Any] = WorkQueue("q")
+    calls: list[Callable[[Any], None]] = [
+        queue.add,
+        lambda item: queue.add_after(item, 5),
+        lambda item: queue.add_after(item, 0),
+        queue.add_rate_limited,
+    ]
+    for add in calls:
+        with pytest.raises(TypeError, match=r"\['x'\] is not hashable.* in work queue 'q'") as caught:
+            add(["x"])
+        assert isinstance(caught.value, UnhashableItem)
+        assert caught.value.item == ["x"]
+    assert len(queue) == 0
+    assert queue.statistics().retries == 0
+
+
+def test_an_item_that_compares_badly_is_not_called_unhashable() -> None:
+    class Odd:
+        def __hash__(self) -> int:
+            return 1
+
+        def __eq__(self, other: object) -> bool:
+            raise TypeError("incomparable")
+
+    queue: WorkQueue[Odd] = WorkQueue()
+    queue.add(Odd())
+    with pytest.raises(TypeError, match="incomparable"):
+        queue.add(Odd())
+
+
+def test_errors_call_no_repr_until_they_are_read_and_can_be_pickled() -> None:
+    queue: WorkQueue[Hashable] = WorkQueue("q")
+
+    class Nosy:
+        def __repr__(self) -> str:
+            return f"one of {len(queue)}"  # takes the queue's lock
+
+    for wrong in (queue.done, queue.priority):
+        with pytest.raises(WorkQueueError, match="one of 0"):
+            wrong(Nosy())
+    copied = pickle.loads(pickle.dumps(NotProcessing("a", "q")))
+    assert (str(copied), copied.item, copied.queue) == ("'a' is not in process in work queue 'q'", "a", "q")
 
 
 class BrokenMetrics:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from workqueue import (
     NotProcessing,
     ShutDown,
     Timeout,
-    UnhashableItem,
     UnknownItem,
     WorkQueue,
     WorkQueueError,
@@ -197,52 +195,11 @@ def test_a_retry_keeps_its_priority(clock: FakeClock) -> None:
     assert queue.priority("a") == -100
 
 
-def test_equal_items_are_one_and_unhashable_ones_refused() -> None:
+def test_equal_items_are_one() -> None:
     queue: WorkQueue[Hashable] = WorkQueue("q")
     queue.add(("ns", "name"))
     queue.add(("ns", "name"))
     assert len(queue) == 1
-    calls: list[Callable[[Any], None]] = [
-        queue.add,
-        lambda item: queue.add_after(item, 5),
-        lambda item: queue.add_after(item, 0),
-        queue.add_rate_limited,
-    ]
-    for add in calls:
-        with pytest.raises(TypeError, match=r"\['x'\] is not hashable.* in work queue 'q'") as caught:
-            add(["x"])
-        assert isinstance(caught.value, UnhashableItem)
-        assert caught.value.item == ["x"]
-    assert len(queue) == 1
-    assert queue.statistics().retries == 0
-
-
-def test_an_item_that_compares_badly_is_not_called_unhashable() -> None:
-    class Odd:
-        def __hash__(self) -> int:
-            return 1
-
-        def __eq__(self, other: object) -> bool:
-            raise TypeError("incomparable")
-
-    queue: WorkQueue[Odd] = WorkQueue()
-    queue.add(Odd())
-    with pytest.raises(TypeError, match="incomparable"):
-        queue.add(Odd())
-
-
-def test_errors_call_no_repr_until_they_are_read_and_can_be_pickled() -> None:
-    queue: WorkQueue[Hashable] = WorkQueue("q")
-
-    class Nosy:
-        def __repr__(self) -> str:
-            return f"one of {len(queue)}"  # takes the queue's lock
-
-    for wrong in (queue.done, queue.priority):
-        with pytest.raises(WorkQueueError, match="one of 0"):
-            wrong(Nosy())
-    copied = pickle.loads(pickle.dumps(NotProcessing("a", "q")))
-    assert (str(copied), copied.item, copied.queue) == ("'a' is not in process in work queue 'q'", "a", "q")
 
 
 # -- retries
