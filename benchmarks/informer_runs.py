@@ -107,7 +107,8 @@ class Peer:
         messages = None if visible else subprocess.PIPE
         ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=messages, text=True, timeout=TIMEOUT)
         if ran.returncode:
-            raise RuntimeError(f"{self.name} failed ({ran.returncode}):\n{ran.stderr}")
+            last = "\n".join((ran.stderr or "").splitlines()[-25:])
+            raise RuntimeError(f"{self.name} failed ({ran.returncode}):\n{last}")
         answer: dict[str, Any] = json.loads(ran.stdout)
         return answer
 
