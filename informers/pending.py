@@ -15,6 +15,9 @@ from informers.event import Event, EventType, Reason
 __all__ = ["SYNCED", "Batch", "Pending", "merge"]
 
 
+_INITIAL = Reason.INITIAL
+
+
 class _Synced:
     """Marks the end of a handler's first events in its row."""
 
@@ -48,11 +51,20 @@ def merge(first: Event, then: Event) -> Event | None:
 class Batch:
     """Events that are handed to several rows. What is needed of them in a row that merges is found out once."""
 
-    __slots__ = ("_identities", "events")
+    __slots__ = ("_first", "_identities", "events")
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
         self._identities: list[Hashable] | None = None
+        self._first: bool | None = None
+
+    @property
+    def of_first_list(self) -> bool:
+        """Whether all of it are objects of a first list: each comes once, and nothing came of it before."""
+        found = self._first
+        if found is None:
+            found = self._first = all(event.reason is _INITIAL for event in self.events)
+        return found
 
     @property
     def identities(self) -> list[Hashable]:
@@ -76,6 +88,7 @@ class Pending:
         self._limit = limit
         self._row: deque[Event | _Synced] = deque()
         self._merged: OrderedDict[Hashable, Event | _Synced] = OrderedDict()
+        self._only_first = True  # the row has nothing but events of a first list
         self.coalesced = 0
 
     def __len__(self) -> int:
@@ -87,7 +100,9 @@ class Pending:
             self._merge(batch)
             return
         row = self._row
-        if self._limit is None or len(row) + len(batch.events) <= self._limit:
+        self._only_first = (self._only_first or not row) and batch.of_first_list
+        # Past the bound too there is nothing to merge in a first list, however long it is.
+        if self._only_first or self._limit is None or len(row) + len(batch.events) <= self._limit:
             row.extend(batch.events)
             return
         for event in row:

@@ -121,6 +121,18 @@ def test_one_batch_serves_rows_that_merge_and_rows_that_do_not():
     assert [show(each) for each in plain.take(10)] == ["update 1 2", "update 2 3", "add 5", "add 9"]
 
 
+def test_a_first_list_is_one_event_an_object_and_what_comes_then_is_merged_into_it():
+    row = Pending(2)
+    first = [event("add 1", uid, Reason.INITIAL) for uid in "abcd"]
+    row.extend(Batch(first[:3]))
+    row.extend(Batch(first[3:]))
+    row.mark()
+    assert len(row) == 5
+    row.extend(Batch([event("update 1 2", "b"), event("delete 1", "c"), event("add 3", "e")]))
+    assert [show(each) for each in row.take(10)] == ["add 1", "add 2", "add 1", "synced", "add 3"]
+    assert row.coalesced == 3
+
+
 def test_events_of_one_object_within_a_batch_merge_too():
     row = Pending(1)
     row.extend(Batch([event("add 1"), event("add 5", "v")]))
