@@ -149,9 +149,12 @@ class AsyncWorkQueue(QueueShell[T]):
                     wake_at = min(me.due, until)
                 await self._clock.wait_async(me.event, None if wake_at == math.inf else wake_at - now)
         finally:
-            with self._lock:
-                self._get_up(me)
-                self._pass_on()
+            # A loop that does not run resumes nobody. Then it is the garbage collector that ends this coroutine, which
+            # it may do in a thread that holds the lock.
+            if me.loop.is_running():
+                with self._lock:
+                    self._get_up(me)
+                    self._pass_on()
 
     def _lie_down(self, me: _Sleeper) -> None:
         me.event.clear()
