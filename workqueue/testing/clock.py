@@ -17,9 +17,15 @@ __all__ = ["FakeClock"]
 
 
 class _Sleeper:
-    def __init__(self, deadline: float, wake: Callable[[], None]) -> None:
-        self.deadline = deadline
+    def __init__(self, since: float, timeout: float, wake: Callable[[], None]) -> None:
+        self._since = since
+        self._timeout = timeout
         self.wake = wake
+
+    def is_due(self, now: float) -> bool:
+        # The sum or the difference, since either may be rounded: who waits for so many seconds means the sum, and who
+        # waits until a certain time passes the difference.
+        return now >= self._since + self._timeout or now - self._since >= self._timeout
 
 
 class FakeClock:
@@ -55,7 +61,7 @@ class FakeClock:
             raise ValueError(f"a clock goes forward by so many seconds, not backwards or by {seconds!r}")
         with self._changed:
             self._now += seconds
-            due = [sleeper for sleeper in self._sleepers if sleeper.deadline <= self._now]
+            due = [sleeper for sleeper in self._sleepers if sleeper.is_due(self._now)]
         for sleeper in due:  # without our lock: whoever waits holds its condition and reads the clock
             sleeper.wake()
 
@@ -74,7 +80,7 @@ class FakeClock:
                 raise TimeoutError(f"{self._undue()} wait on the fake clock after {timeout} seconds, not {count}")
 
     def _undue(self) -> int:
-        return sum(sleeper.deadline > self._now for sleeper in self._sleepers)
+        return sum(not sleeper.is_due(self._now) for sleeper in self._sleepers)
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
         """See `workqueue.Clock.wait`."""
@@ -104,7 +110,8 @@ class FakeClock:
         waiting = True
 
         def expire() -> None:
-            if waiting:  # otherwise the wait ended before the loop came to this
+            # Otherwise the wait ended before the loop came to this, or an earlier `advance` is about to end it.
+            if waiting and not limit.expired():
                 limit.reschedule(loop.time())
 
         def wake() -> None:
@@ -128,10 +135,9 @@ class FakeClock:
         """Start to sleep, unless the time-out has passed already."""
         with self._changed:
             read_at = self._last_read.__dict__.pop("value", self._now)  # counts for one wait only
-            deadline = read_at + checked_timeout(timeout)
-            if deadline <= self._now:
+            sleeper = _Sleeper(read_at, checked_timeout(timeout), wake)
+            if sleeper.is_due(self._now):
                 return None
-            sleeper = _Sleeper(deadline, wake)
             self._sleepers.append(sleeper)
             self._changed.notify_all()
             return sleeper
@@ -140,4 +146,4 @@ class FakeClock:
         """Stop sleeping; True if the time-out had passed."""
         with self._changed:
             self._sleepers.remove(sleeper)
-            return sleeper.deadline <= self._now
+            return sleeper.is_due(self._now)
