@@ -95,8 +95,10 @@ class _Failures(Generic[T]):
 
     def _drop_idle(self, now: float) -> None:
         with self._lock:
-            oldest = next(iter(self._items), None)
-            if oldest is None or now - self._items[oldest][1] <= self._idle_after:
+            if not self._items:
+                return
+            oldest = next(iter(self._items))
+            if now - self._items[oldest][1] <= self._idle_after:
                 return
             users = list(self._users)
         # Without the lock: a queue takes its own one to answer.
