@@ -227,7 +227,8 @@ def deadline(now: float, timeout: float | None) -> float:
 
 
 def checked_limit(limit: int) -> int:
-    """Give `limit`. Raises ValueError below 1, TypeError if it is no integer."""
-    if index(limit) < 1:
+    """Give `limit` as an int. Raises ValueError below 1, TypeError if it is no integer."""
+    limit = index(limit)
+    if limit < 1:
         raise ValueError(f"limit must be at least 1, not {limit!r}")
     return limit
