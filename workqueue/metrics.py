@@ -80,6 +80,10 @@ class PrometheusMetricsProvider:
             self._sources.setdefault(name, _Source()).add(statistics)
         return _QueueDurations(self._queue_duration.labels(name).observe, self._work_duration.labels(name).observe)
 
+    def describe(self) -> Iterator[Metric]:
+        """The names that `collect` gives; called by the registry, which refuses a second owner of any of them."""
+        return self.collect()
+
     def collect(self) -> Iterator[Metric]:
         """What a scrape shows beside the durations; called by the registry."""
         from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
