@@ -18,7 +18,7 @@ import msgspec
 from informers import nesting
 from informers.errors import ApiError, MalformedResponseError
 from informers.key import ObjectKey
-from informers.object import MemberCache, Object, ObjectSource, build
+from informers.object import BROKEN, MemberCache, Object, ObjectSource, build
 from informers.shape import COMMON, ListMeta, maker
 from informers.source import ObjectList, WatchEvent
 
@@ -67,10 +67,6 @@ _decode_any = msgspec.json.Decoder().decode
 
 _CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 
-# What msgspec raises for text that is no JSON, not of the type, or nested deeper than the stack goes; strings are
-# checked to be UTF-8 apart.
-_BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-
 
 class ObjectDecoder:
     """Makes objects of one kind from bytes.
@@ -98,7 +94,7 @@ class ObjectDecoder:
         """Decode the answer to a request for one object. Raises MalformedResponseError."""
         try:
             return self._build(_decode_members(body))
-        except (*_BROKEN, KeyError) as error:
+        except (*BROKEN, KeyError) as error:
             raise MalformedResponseError(f"the answer is no object: {_why(error)}; it {_begins(body)}") from error
 
     def page(self, body: bytes) -> ObjectList:
@@ -107,7 +103,7 @@ class ObjectDecoder:
             page = self._shape.page(body)
             make = self._make
             items = [make(item) for item in page.items or () if item.metadata.name]
-        except _BROKEN:
+        except BROKEN:
             return self._uneven_page(body)
         unreadable: list[ObjectKey | None] = []
         for _ in range(len(page.items or ()) - len(items)):
@@ -118,7 +114,7 @@ class ObjectDecoder:
         """Decode a list of objects that have other members than those before, or that are broken."""
         try:
             page = _decode_page(body)
-        except _BROKEN:
+        except BROKEN:
             return self._loose_page(body)
         items: list[Object] = []
         unreadable: list[ObjectKey | None] = []
@@ -127,7 +123,7 @@ class ObjectDecoder:
             try:
                 names = [*members]
                 obj = self._build(members)
-            except (*_BROKEN, KeyError) as error:
+            except (*BROKEN, KeyError) as error:
                 unreadable.append(self._unreadable(_readable_key(members.get("metadata")), error))
                 continue
             if obj.key.name:
@@ -142,7 +138,7 @@ class ObjectDecoder:
         """Decode a list in which something among the items is no JSON object at all, or nested too deeply."""
         try:
             page = _split_page(body)
-        except (*_BROKEN, ValueError, KeyError) as error:
+        except (*BROKEN, ValueError, KeyError) as error:
             raise MalformedResponseError(f"the answer is no list: {_why(error)}; it {_begins(body)}") from error
         items: list[Object] = []
         unreadable: list[ObjectKey | None] = []
@@ -151,7 +147,7 @@ class ObjectDecoder:
                 obj = self._build(_decode_members(raw))
                 if not obj.key.name:
                     raise KeyError("name")
-            except (*_BROKEN, KeyError) as error:
+            except (*BROKEN, KeyError) as error:
                 unreadable.append(self._unreadable(_key_of_item(raw), error))
             else:
                 items.append(obj)
@@ -166,7 +162,7 @@ class ObjectDecoder:
         """Decode one line of a watch. Raises the ApiError of an ERROR event; what is no event comes as `Malformed`."""
         try:
             event = self._shape.event(line)
-        except _BROKEN:
+        except BROKEN:
             return self._uneven_event(line)
         kind = event.type
         if kind == "ERROR":
@@ -183,7 +179,7 @@ class ObjectDecoder:
             if not all(event.type in _CHANGES and event.object.metadata.name for event in events):
                 return None
             return [WatchEvent(event.type, make(event.object)) for event in events]
-        except _BROKEN:
+        except BROKEN:
             return None
 
     def _uneven_event(self, line: bytes | bytearray | memoryview) -> WatchEvent | Malformed:
@@ -194,7 +190,7 @@ class ObjectDecoder:
                 raise _event_error(line)
             names = [*event.object]
             obj = self._build(event.object)
-        except (*_BROKEN, KeyError) as error:
+        except (*BROKEN, KeyError) as error:
             return _malformed_event(line, error)
         if not obj.key.name and event.type != "BOOKMARK":
             return Malformed(None, "it has no name", event.type)
@@ -243,7 +239,7 @@ def _event_error(line: bytes | bytearray | memoryview) -> ApiError:
 def _malformed_event(line: bytes | bytearray | memoryview, error: Exception) -> Malformed:
     try:
         event = _split_event(line)
-    except (*_BROKEN, ValueError, KeyError):
+    except (*BROKEN, ValueError, KeyError):
         return Malformed(None, _why(error), "unknown")
     return Malformed(_key_of_item(event.object), _why(error), event.type or "unknown")
 
@@ -251,7 +247,7 @@ def _malformed_event(line: bytes | bytearray | memoryview, error: Exception) -> 
 def _key_of_item(raw: msgspec.Raw) -> ObjectKey | None:
     try:
         return _readable_key(_split_members(raw).get("metadata"))
-    except (*_BROKEN, ValueError):
+    except (*BROKEN, ValueError):
         return None
 
 
@@ -263,7 +259,7 @@ def _readable_key(metadata: msgspec.Raw | None) -> ObjectKey | None:
         parts = _split_members(metadata)
         name = _decode_any(parts["name"])
         namespace = _decode_any(parts["namespace"]) if "namespace" in parts else None
-    except (*_BROKEN, ValueError, KeyError):
+    except (*BROKEN, ValueError, KeyError):
         return None
     if not isinstance(name, str) or not name or not isinstance(namespace, str | None):
         return None

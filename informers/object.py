@@ -26,6 +26,10 @@ __all__ = ["MemberCache", "Object", "ObjectSource", "OwnerReference"]
 
 S = TypeVar("S")
 
+# What msgspec raises for text that is no JSON, not of the type, or nested deeper than the stack goes; strings are
+# checked to be UTF-8 apart.
+BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
 _EMPTY: Mapping[str, Any] = MappingView({})
 _decode_any = msgspec.json.Decoder().decode
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -164,7 +168,7 @@ class Object(msgspec.Struct, Mapping[str, Any], metaclass=_ObjectMeta, frozen=Tr
             return build(_decode_members(b), source, managed_fields=managed_fields)
         except MalformedObjectError:
             raise
-        except (msgspec.MsgspecError, KeyError, UnicodeDecodeError) as error:
+        except (*BROKEN, KeyError) as error:
             raise MalformedObjectError(f"not a Kubernetes object: {error}") from error
 
     # --- the mapping
@@ -172,7 +176,7 @@ class Object(msgspec.Struct, Mapping[str, Any], metaclass=_ObjectMeta, frozen=Tr
     def _members(self) -> dict[str, Any]:
         try:
             return self.source.cache.members(self.raw)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except BROKEN as error:
             raise MalformedObjectError(f"{self!r}: {error}") from error
 
     def __getitem__(self, key: str) -> Any:
@@ -184,7 +188,7 @@ class Object(msgspec.Struct, Mapping[str, Any], metaclass=_ObjectMeta, frozen=Tr
         if type(value) is msgspec.Raw:
             try:
                 value = view(_decode_any(value))
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except BROKEN as error:
                 raise MalformedObjectError(f"{self!r}: {key}: {error}") from error
             members[key] = value
         return value
@@ -244,7 +248,7 @@ class Object(msgspec.Struct, Mapping[str, Any], metaclass=_ObjectMeta, frozen=Tr
         """Give a fresh plain dict of the whole object, apiVersion and kind included. The caller owns it."""
         try:
             found: dict[str, Any] = _decode_any(self.raw)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except BROKEN as error:
             raise MalformedObjectError(f"{self!r}: {error}") from error
         defaults = self.source.defaults()
         return found if defaults.keys() <= found.keys() else {**defaults, **found}
@@ -273,7 +277,7 @@ class Object(msgspec.Struct, Mapping[str, Any], metaclass=_ObjectMeta, frozen=Tr
                 model: S = build_model(self.to_dict())
                 return model
             return msgspec.json.decode(self._prefixed(), type=type)
-        except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
+        except (*BROKEN, ValueError) as error:
             raise MalformedObjectError(f"{self!r} as {type.__name__}: {error}") from error
 
     def _prefixed(self) -> bytes:

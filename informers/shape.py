@@ -9,6 +9,7 @@ long way, and learns from the objects it finds there. Pure; shapes are immutable
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from sys import intern
@@ -23,6 +24,7 @@ __all__ = ["ABSENT", "COMMON", "Item", "ListMeta", "PageOf", "Shape", "maker"]
 
 ABSENT = msgspec.Raw()
 _MOST_MEMBERS = 32  # an object with more of them is no Kubernetes object, and may be made to exhaust us
+_can_be_named = re.compile(r'[^"\\\x00-\x1f]*').fullmatch  # msgspec writes the names of fields as they are
 
 _Text = str | None | msgspec.UnsetType
 
@@ -104,8 +106,11 @@ class Shape:
         self.event: Callable[[bytes | bytearray | memoryview], EventOf] = msgspec.json.Decoder(event).decode
 
     def with_members(self, members: Iterable[str]) -> Shape:
-        """The shape that fits objects with these members too; itself if it does already, or if they are too many."""
-        wanted = self.members.union(members)
+        """The shape that fits objects with these members too; itself if it does already, or if they are too many.
+
+        A name that would have to be escaped cannot be taught: objects that have it always go the long way.
+        """
+        wanted = self.members.union(filter(_can_be_named, members))
         if wanted == self.members or len(wanted) > _MOST_MEMBERS:
             return self
         return Shape(wanted)
