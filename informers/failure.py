@@ -19,7 +19,7 @@ from informers.foreign import described
 class FailureKind(Enum):
     """Kinds of failure that are answered differently."""
 
-    EXPIRED = "expired"  # the version (or continue token) is too old
+    EXPIRED = "expired"  # the version (or continue token) is too old, or of no use
     TOO_LARGE = "too large"  # the version is newer than what this server has seen
     THROTTLED = "throttled"  # 429
     UNAVAILABLE = "unavailable"  # 503 and other answers of a server that is not ready

@@ -92,7 +92,7 @@ class Verdict(Enum):
     APPLY = "apply"  # hand the event to the sink
     COLLECT = "collect"  # a piece of the list that is being read: keep it until SNAPSHOT
     SNAPSHOT = "snapshot"  # the list is complete: replace the sink's content with what was collected
-    STALE = "stale"  # the list is older than what was seen before: throw it away, close the stream
+    STALE = "stale"  # the list is older than what was seen before, or has no end: throw it away, close the stream
     BOOKMARK = "bookmark"  # only the version moved
     IGNORE = "ignore"
 
@@ -134,7 +134,7 @@ class Protocol:
         # Listing
         self._continue: str | None = None
         self._unavailable = False  # the last version is of no use to the server: ask for a consistent list
-        self._unpaged = False  # a continue token expired: read the list in one piece
+        self._unpaged = False  # a continue token expired or led nowhere: read the list in one piece
         self._list_once = False  # the streamed list failed: try the plain one this time
         self._cut_short = 0  # streamed lists in a row that ended before they were complete
         self._snapshot_at: float | None = None
@@ -201,11 +201,14 @@ class Protocol:
     # ---- answers to a list
 
     def page(self, now: float, resource_version: str, continue_: str | None) -> Verdict:
-        """A page came: COLLECT (more to come), SNAPSHOT (that was the last) or STALE."""
+        """A page came: COLLECT (more to come), SNAPSHOT (that was the last) or STALE (of no use)."""
         asked = self._asked
         assert isinstance(asked, AskList)
         if self._is_stale(asked, resource_version):
             self._refuse_stale(now, resource_version)
+            return Verdict.STALE
+        if continue_ and continue_ == asked.continue_:
+            self._list_failed(now, Failure(FailureKind.EXPIRED, "a page of the list leads to itself"), asked)
             return Verdict.STALE
         if continue_:
             self._continue = continue_

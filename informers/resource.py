@@ -27,7 +27,7 @@ from informers.arguments import (
     write_options,
 )
 from informers.decoder import ObjectDecoder
-from informers.errors import KindNotFoundError
+from informers.errors import KindNotFoundError, MalformedResponseError
 from informers.key import ObjectKey, as_key
 from informers.list_watch import ResourceListWatch
 from informers.object import MemberCache, Object
@@ -153,7 +153,8 @@ class Resource:
     ) -> Iterator[Object]:
         """Read a list page by page, each when its first object is asked for. `timeout` is for each page.
 
-        Raises ExpiredError if the reader is so slow that the rest is not kept any more (five minutes by default).
+        Raises ExpiredError if the reader is so slow that the rest is not kept any more (five minutes by default), and
+        MalformedResponseError for a page that leads to itself.
         """
         token: str | None = None
         while True:
@@ -167,9 +168,11 @@ class Resource:
                 timeout=timeout,
             )
             yield from page.items
-            token = page.continue_
-            if not token:
+            if not page.continue_:
                 return
+            if page.continue_ == token:
+                raise MalformedResponseError(f"{self.description}: a page of the list leads to itself", verb="list")
+            token = page.continue_
 
     def watch(
         self,
