@@ -283,17 +283,20 @@ class Protocol:
         return Verdict.APPLY if known else Verdict.IGNORE
 
     @property
-    def applies_all(self) -> bool:
-        """Whether each change that comes is to be applied, and tells nothing but its version, until a bookmark does."""
-        return not (self._collecting or self._synthetic)
+    def is_plain(self) -> bool:
+        """Whether all changes that come have one verdict, until a bookmark comes."""
+        return not self._synthetic
 
-    def applied(self, now: float, count: int, version: str) -> None:
-        """What `event` does for each of several changes while `applies_all`; `version` is that of the last."""
-        self._longest_gap = max(self._longest_gap, now - self._last_sign)
-        self._last_sign = now
+    def changes(self, now: float, count: int, version: str, *, added: bool) -> Verdict:
+        """`event` for several changes in a row while `is_plain`: the last one's version, and whether one is ADDED."""
+        self._longest_gap, self._last_sign = max(self._longest_gap, now - self._last_sign), now
         self._received += count
+        if self._collecting:
+            self._last_initial = now if added else self._last_initial
+            return Verdict.COLLECT
         self.failure = None
         self.version = version or self.version
+        return Verdict.APPLY
 
     def _bookmark(self, now: float, version: str, initial_events_end: bool) -> Verdict:
         self._bookmarked = True

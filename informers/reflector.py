@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from informers.delta_fifo import Delta
+from informers.delta_fifo import Delta, DeltaType
 from informers.failure import Failure
 from informers.journal import Journal
 from informers.key import ObjectKey
@@ -344,7 +344,7 @@ class Reflector:
         self, events: Sequence[WatchEvent], stream: WatchStream, extend: Callable[[Sequence[Delta]], None]
     ) -> bool:
         """As `_event` for each; changes in a row that are plainly to be applied are handed over together."""
-        for part in runs(events, lambda: self._protocol.applies_all):
+        for part in runs(events, lambda: self._protocol.is_plain):
             if isinstance(part, WatchEvent):
                 if not self._event(part, stream):
                     return False
@@ -354,13 +354,25 @@ class Reflector:
 
     def _hand_over(self, changes: Sequence[Delta], extend: Callable[[Sequence[Delta]], None]) -> None:
         now = self._clock.now()
-        self._protocol.applied(now, len(changes), changes[-1].object.resource_version)  # type: ignore[union-attr]
+        version: str = changes[-1].object.resource_version  # type: ignore[union-attr]
+        added = any(change.type is DeltaType.ADDED for change in changes)
+        verdict = self._protocol.changes(now, len(changes), version, added=added)
         self._journal.events(now, len(changes))
+        if verdict is Verdict.COLLECT:
+            for change in changes:
+                self._collect(EVENT_TYPES[change.type], change.object)  # type: ignore[arg-type]
+            return
         try:
             extend(changes)
         except Exception:  # noqa: BLE001 - nothing was taken; one by one it shows which of them was refused
             for change in changes:
                 self._apply(EVENT_TYPES[change.type], change.object)  # type: ignore[arg-type]
+
+    def _collect(self, kind: str, obj: Object) -> None:
+        if kind == "DELETED":
+            self._collected.pop(obj.key, None)
+        else:
+            self._collected[obj.key] = obj
 
     def _hold(self, stream: WatchStream) -> None:
         with self._condition:
@@ -395,10 +407,7 @@ class Reflector:
         if verdict is Verdict.APPLY:
             self._apply(kind, obj)
         elif verdict is Verdict.COLLECT:
-            if kind == "DELETED":
-                self._collected.pop(obj.key, None)
-            else:
-                self._collected[obj.key] = obj
+            self._collect(kind, obj)
         elif verdict is Verdict.SNAPSHOT:
             self._kept |= set(getattr(stream, "unreadable_keys", ()))  # what could not be read is there all the same
             return self._fill(obj.resource_version)
