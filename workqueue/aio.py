@@ -52,6 +52,13 @@ class _Sleeper:
             return False
         return True
 
+    def is_collected(self) -> bool:
+        """For the task that ends: whether it is the garbage collector that ends it, since its loop resumes nobody.
+
+        That may happen in a thread that holds the queue's lock.
+        """
+        return not self.loop.is_running()
+
 
 class AsyncWorkQueue(QueueShell[T]):
     """`WorkQueue` for asyncio: the same methods on the same rules, of which those that wait are awaited.
@@ -149,9 +156,7 @@ class AsyncWorkQueue(QueueShell[T]):
                     wake_at = min(me.due, until)
                 await self._clock.wait_async(me.event, None if wake_at == math.inf else wake_at - now)
         finally:
-            # A loop that does not run resumes nobody. Then it is the garbage collector that ends this coroutine, which
-            # it may do in a thread that holds the lock.
-            if me.loop.is_running():
+            if not me.is_collected():
                 with self._lock:
                     self._get_up(me)
                     self._pass_on()
@@ -197,8 +202,9 @@ class AsyncWorkQueue(QueueShell[T]):
                         return False
                 await self._clock.wait_async(me.event, None if until == math.inf else until - now)
         finally:
-            with self._lock:
-                self._drained.remove(me)
+            if not me.is_collected():
+                with self._lock:
+                    self._drained.remove(me)
 
     def _wake_getter(self) -> None:
         while self._available:
