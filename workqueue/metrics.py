@@ -49,7 +49,10 @@ class PrometheusMetricsProvider:
     The depth counts ready and pending items. Queues of one name are reported as one: their numbers are added up. A
     queue that is gone keeps its counters (as of the last scrape) and loses its gauges.
 
+    It is a collector: `registry.unregister(provider)` takes all of it away.
+
     :param registry: where to register; None makes a registry of its own. It is the attribute `registry`.
+    :raises ValueError: one of the names is registered there already
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
@@ -63,15 +66,16 @@ class PrometheusMetricsProvider:
             "Seconds from when an item was asked for, or due, until it was handed out.",
             ["name"],
             buckets=_BUCKETS,
-            registry=self.registry,
+            registry=None,
         )
         self._work_duration = Histogram(
             "workqueue_work_duration_seconds",
             "Seconds from when an item was handed out until it was done.",
             ["name"],
             buckets=_BUCKETS,
-            registry=self.registry,
+            registry=None,
         )
+        # One collector of all seven names: they come and go together.
         self.registry.register(self)
 
     def queue(self, name: str, statistics: Callable[[], Statistics]) -> QueueMetrics:
@@ -85,7 +89,7 @@ class PrometheusMetricsProvider:
         return self.collect()
 
     def collect(self) -> Iterator[Metric]:
-        """What a scrape shows beside the durations; called by the registry."""
+        """What a scrape shows; called by the registry."""
         from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 
         depth = GaugeMetricFamily("workqueue_depth", "Items ready or with a re-run pending.", labels=["name"])
@@ -110,6 +114,8 @@ class PrometheusMetricsProvider:
                 unfinished.add_metric([name], sum(one.unfinished_seconds for one in snapshots))
                 longest.add_metric([name], max((one.longest_processing for one in snapshots), default=0.0))
         yield from (depth, adds, retries, unfinished, longest)
+        yield from self._queue_duration.collect()
+        yield from self._work_duration.collect()
 
 
 class _QueueDurations:
