@@ -152,7 +152,7 @@ def check_adapter(adapter: QueueAdapter, capabilities: Capabilities, *, timed: b
 
 def _is_inherited(adapter: QueueAdapter, name: str) -> bool:
     inherited: Callable[..., object] = getattr(QueueAdapter, name)
-    return getattr(type(adapter), name) is inherited
+    return getattr(type(adapter), name, inherited) is inherited
 
 
 def _lacks(adapter: QueueAdapter, name: str) -> TypeError:
