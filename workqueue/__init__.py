@@ -1,7 +1,8 @@
 """Work queues for controllers: deduplicating, delaying, rate limiting and prioritised. Needs the standard library only.
 
 `WorkQueue` is what controllers use, `AsyncWorkQueue` the same for asyncio; `workqueue.core` holds the rules of both as
-a pure state machine, `workqueue.testing` a fake clock. `workqueue.metrics` reports to Prometheus if asked to.
+a pure state machine, `workqueue.testing` a fake clock and the proof of the rules. `workqueue.metrics` reports to
+Prometheus if asked to.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ class WorkQueue(QueueShell[T]):
     at most one goes to the item that has been ready longest, if that is more than `max_priority_age` seconds, so that
     nothing starves.
 
-    No method calls foreign code with the queue's lock held (but the items' own `__hash__` and `__eq__`). No method may
-    be called from a signal handler or a finalizer.
+    No method calls foreign code with the queue's lock held (but the items' own `__hash__` and `__eq__`, and the
+    clock). No method may be called from a signal handler or a finalizer.
 
     :param name: for error messages, and the label of the metrics
     :param rate_limiter: what `add_rate_limited` asks; by default exponential per item, 5 ms .. 1000 s

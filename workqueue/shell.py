@@ -30,8 +30,8 @@ T = TypeVar("T", bound=Hashable)
 class QueueShell(ABC, Generic[T]):
     """A work queue but for `get` and its kin. Every method here may be called from any thread and never waits.
 
-    No method calls foreign code with the queue's lock held (but the items' own `__hash__` and `__eq__`). No method may
-    be called from a signal handler or a finalizer.
+    No method calls foreign code with the queue's lock held (but the items' own `__hash__` and `__eq__`, and the
+    clock). No method may be called from a signal handler or a finalizer.
 
     :param name: for error messages, and the label of the metrics
     :param rate_limiter: what `add_rate_limited` asks; by default exponential per item, 5 ms .. 1000 s
