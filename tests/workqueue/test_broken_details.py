@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from workqueue import AsyncWorkQueue, ItemExponentialFailureRateLimiter, Timeout, WorkQueue
 from workqueue.metrics import PrometheusMetricsProvider
 from workqueue.testing import FakeClock
+from workqueue.testing.machine import queue_machine
 
 
 def test_the_fake_clock_wakes_whoever_waits_until_the_time_that_it_reads(clock: FakeClock, background: Any) -> None:
@@ -88,6 +90,18 @@ def test_names_that_somebody_else_has_registered_are_refused() -> None:
     Gauge("workqueue_depth", "somebody else's", registry=registry)
     with pytest.raises(ValueError, match="workqueue_depth"):
         PrometheusMetricsProvider(registry)
+    assert [metric.name for metric in registry.collect()] == ["workqueue_depth"]
+
+
+def test_a_provider_is_unregistered_with_all_its_names() -> None:
+    provider = PrometheusMetricsProvider()
+    queue: WorkQueue[str] = WorkQueue("q", metrics=provider)
+    queue.add("a")
+    queue.done(queue.get())
+    assert len(list(provider.registry.collect())) == 7
+    provider.registry.unregister(provider)
+    assert not list(provider.registry.collect())
+    PrometheusMetricsProvider(provider.registry)
 
 
 class Collecting:
@@ -99,23 +113,43 @@ class Collecting:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_the_garbage_collector_may_end_a_task_of_a_closed_loop_while_the_queue_is_locked(background: Any) -> None:
+@pytest.mark.parametrize("method", ["get", "shut_down_with_drain"])
+def test_the_garbage_collector_may_end_a_task_of_a_closed_loop_while_the_queue_is_locked(
+    method: str, background: Any
+) -> None:
     queue: AsyncWorkQueue[object] = AsyncWorkQueue()
+    queue.add("in process")
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda _, context: None)  # that a task was destroyed while it was pending
 
-    async def leave_a_task_that_waits() -> None:
-        left.append(asyncio.create_task(queue.get()))
-        await asyncio.sleep(0)
+    async def waits(tasks: list[asyncio.Task[object]]) -> None:  # a cycle, for `tasks` has this one
+        await getattr(queue, method)()
 
-    left: list[asyncio.Task[object]] = []
-    loop.run_until_complete(leave_a_task_that_waits())
-    loop.close()
+    async def leave_a_task_that_waits() -> weakref.ref[asyncio.Task[object]]:
+        await queue.get()
+        tasks: list[asyncio.Task[object]] = []
+        tasks.append(asyncio.create_task(waits(tasks)))
+        await asyncio.sleep(0)
+        return weakref.ref(tasks[0])
+
     gc.disable()
     try:
-        left.clear()
-        queue.add("a")  # tells it, in vain
-        background.start(lambda: queue.add(Collecting()))()
+        left = loop.run_until_complete(leave_a_task_that_waits())
+        if method == "get":
+            queue.add("a")
+        else:
+            queue.shut_down()
+        loop.call_soon(loop.stop)
+        loop.run_forever()  # one turn: the task is told, and does not come to run
+        loop.close()
+        assert left() is not None
+        background.start(lambda: queue.cancel(Collecting()))()
+        assert left() is None
     finally:
         gc.enable()
-    assert len(queue) == 2
+    assert len(queue) == (method == "get")
+
+
+def test_an_adapter_of_another_class_is_told_what_it_lacks() -> None:
+    with pytest.raises(TypeError, match=r"object has no priority\(\)"):
+        queue_machine(object)()  # type: ignore[arg-type]
