@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from informers.testing import FakeListWatch
 from pysedna.testing import BinariesMissingError
 
 ROOT = Path(__file__).parent.parent.parent
-GUIDES = ("docs/testing.md", "docs/leader-election.md", "docs/workqueue.md")
+GUIDES = ("docs/testing.md", "docs/leader-election.md", "docs/workqueue.md", "docs/informers.md", "docs/performance.md")
 
 
 def cases() -> Iterator[Any]:
@@ -29,6 +30,19 @@ def test_what_a_guide_shows_works(guide: str, block: str) -> None:
         exec(compile(block, ROOT / guide, "exec"), {"__name__": "example"})
     except BinariesMissingError as error:
         pytest.skip(str(error))
+
+
+def test_the_index_function_that_is_shown_reads_pods_as_servers_give_them() -> None:
+    source = next(block for _, block in (case.values for case in cases()) if "def by_config_map" in block)
+    shown: dict[str, Any] = {"__name__": "example"}
+    exec(source, shown)
+    volumes = [
+        {"name": "a", "configMap": {"name": "settings", "defaultMode": 420, "items": [{"key": "k", "path": "p"}]}},
+        {"name": "b", "emptyDir": {}},
+    ]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "default"}}
+    pods = [{**pod, "spec": {"volumes": volumes}}, {**pod, "spec": {}}]
+    assert [shown["by_config_map"](FakeListWatch([each]).list().items[0]) for each in pods] == [["settings"], []]
 
 
 def test_the_readme_shows_the_example_as_it_is() -> None:
