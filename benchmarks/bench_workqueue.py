@@ -31,7 +31,8 @@ WAITING = (0, 100, 1_000, 10_000, 100_000)
 ABOUT = (
     "`WorkQueue` does more than it is compared with: it queues an item once, never hands it to two workers, knows "
     "priorities and delays, and waits for `done`. `queue.Queue` and `SimpleQueue` (written in C) only move items. "
-    "client-go's is the typed rate limiting queue, in a process of its own that may use every core."
+    "client-go's is the typed rate limiting queue, in a process of its own that may use every core. The goals go by "
+    "processor time, those of four workers by the clock on the wall."
 )
 PLAIN = "queue.Queue put, get"
 

@@ -26,7 +26,8 @@ command, which stands in its section; with `--json FILE` it writes every round's
 ## How to read the figures
 - Contenders of one table took turns, round by round, in one run on one machine. Compare them with each other, never
   with figures from elsewhere: the speed of a shared machine drifts by more than most differences here.
-- A figure is the median of the rounds, with the lowest and the highest in brackets. A ratio is formed in each round.
+- A figure is the median of the rounds, with the lowest and the highest in brackets. "X by Y" is X divided by Y, formed
+  in each round.
 - "Reached" says whether the median reaches the goal that was set before measuring. What is missed stays in the table.
 - Python runs one core's worth of code at a time, Go as many as there are. So processor time stands beside wall time:
   `/s` is by the clock on the wall, `/CPU s` for each second of processor time of all threads together.

@@ -342,6 +342,8 @@ def as_text(data: Mapping[str, Any]) -> str:
         blocks.append(aligned([GOAL_HEADING, *map(goal_cells, data["goals"])]))
     if data["notes"]:
         blocks.append("\n".join(data["notes"]))
+    if data["quick"]:
+        blocks.append("This was a smoke run: neither its figures nor what they reach say anything. Leave --quick out.")
     return "\n\n".join(blocks)
 
 

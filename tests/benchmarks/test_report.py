@@ -167,6 +167,12 @@ def test_the_text_has_every_row_goal_and_note() -> None:
     assert ["Mind the gap."] in shown
 
 
+def test_the_text_of_a_smoke_run_says_that_it_says_nothing() -> None:
+    smoke = Report("example", "An example", script="bench_example.py", rounds=1, quick=True)
+    assert "smoke run" in as_text(smoke.as_json()).splitlines()[-1]
+    assert "smoke run" not in as_text(report().as_json())
+
+
 def test_the_file_holds_every_round_and_how_to_repeat_it(tmp_path: Path) -> None:
     result = report(rounds=2)
     result.measure("group", {"ours": playing(1, 2)})

@@ -54,6 +54,8 @@ def rows(data: dict[str, Any]) -> dict[str, set[str]]:
 def test_the_work_queue_is_measured_beside_pythons_queues(smoke_run: SmokeRun) -> None:
     data = smoke_run("workqueue")
     assert {title: names & WORK_QUEUE[title] for title, names in rows(data).items()} == WORK_QUEUE
+    if not any("client-go" in names for names in rows(data).values()):
+        assert "client-go" not in data["facts"]["versions"]
     assert all(goal["value"] is not None for goal in data["goals"])
 
 
