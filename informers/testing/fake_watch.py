@@ -147,6 +147,17 @@ class FakeWatch:
                     raise self._over()
                 self._clock.wait(self._condition, wait)
 
+    def read_batch(self) -> list[WatchEvent]:
+        """What has come, in order; waits for the first event. Empty at the end. Raises what iteration raises."""
+        with self._condition:
+            first = next(self, None)
+            if first is None:
+                return []
+            batch = [first]
+            while self._events and not (self.slow or self.half_open or self._stalled()):
+                batch.append(self._events.popleft())
+            return batch
+
     def _pause(self) -> float | None:
         """How long the next event has to wait, if it has."""
         if not self.slow:

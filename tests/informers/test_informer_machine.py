@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -79,14 +80,37 @@ class Watcher:
         return self.checker.shown == wanted
 
 
+class OneByOne:
+    """A stream that gives single events only, as that of a source of one's own may."""
+
+    read_batch = None
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Any:
+        return iter(self._stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class OneByOneSource(FakeListWatch):
+    def watch(self, **options: Any) -> Any:
+        return OneByOne(super().watch(**options))
+
+
 class Session:
     """An informer, its handlers, and a source that is written to and goes wrong, on a clock of its own."""
 
     patience = 600  # looks before something is taken for wrong, a second of the clock each
 
-    def __init__(self, *, watch_list: bool, server: bool, page_size: int, stale: bool, resync: float) -> None:
+    def __init__(
+        self, *, watch_list: bool, server: bool, page_size: int, stale: bool, resync: float, batches: bool
+    ) -> None:
         self.clock = FakeClock()
-        self.source = FakeListWatch([pod("a"), pod("b", app="x")], watch_list=server, clock=self.clock)
+        kind = FakeListWatch if batches else OneByOneSource
+        self.source = kind([pod("a"), pod("b", app="x")], watch_list=server, clock=self.clock)
         protocol = ProtocolConfig(
             page_size=page_size, prefer_stale=stale, watch_list=watch_list,
             backoff=BackoffConfig(base=0.2, cap=1.0), short_watch=0.5, not_found_cap=1.0, gone_after=1.0,
@@ -202,6 +226,7 @@ class InformerMachine(RuleBasedStateMachine):
         page_size=st.sampled_from([0, 1, 2, 500]),
         stale=st.booleans(),
         resync=st.sampled_from([0.0, 5.0]),
+        batches=st.booleans(),
     )
     def start(self, **options: object) -> None:
         self.session = Session(**options)  # type: ignore[arg-type]
@@ -289,7 +314,7 @@ def play(seed: int) -> None:
     dice = random.Random(seed)
     session = Session(
         watch_list=dice.random() < 0.5, server=dice.random() < 0.7, page_size=dice.choice([0, 1, 2]),
-        stale=dice.random() < 0.5, resync=0.0,
+        stale=dice.random() < 0.5, resync=0.0, batches=dice.random() < 0.5,
     )  # fmt: skip
     steps: list[Callable[[], None]] = [
         *[lambda: session.write(dice.choice(NAMES), dice.choice("xy"))] * 4,
