@@ -3,6 +3,7 @@
 `python examples/work_queue.py`; it needs no cluster and ends by itself.
 """
 
+import sys
 import threading
 from collections import Counter
 
@@ -10,6 +11,10 @@ from workqueue import ItemExponentialFailureRateLimiter, ShutDown, WorkQueue
 
 ITEMS = ("apples", "bread", "cheese")
 FAILURES = 3
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")  # in one piece, which print from two threads is not
 
 
 def main() -> None:
@@ -22,10 +27,10 @@ def main() -> None:
                 with queue.processing() as item:  # nobody else is given this item until the block ends
                     runs[item] += 1
                     if item == "cheese" and runs[item] <= FAILURES:
-                        print(f"{item}: sold out, again in {0.01 * 2 ** queue.num_requeues(item):.2f} s")
+                        say(f"{item}: sold out, again in {0.01 * 2 ** queue.num_requeues(item):.2f} s")
                         queue.add_rate_limited(item)
                     else:
-                        print(f"{item}: bought")
+                        say(f"{item}: bought")
                         queue.forget(item)
                         bought.release()
             except ShutDown:

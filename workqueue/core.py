@@ -438,7 +438,7 @@ class QueueState(Generic[T]):
             cancelled=self._cancelled,
             dropped=self._dropped,
             oldest_age=now - next(iter(self._ready.values())).ready_at if self._ready else 0.0,
-            unfinished_seconds=sum(running),
+            unfinished_seconds=sum(running, 0.0),
             longest_processing=max(running, default=0.0),
             shutting_down=self.shutting_down,
         )

@@ -423,6 +423,13 @@ def test_statistics_count_by_state() -> None:
     assert (seen.unfinished_seconds, seen.longest_processing) == (4 + 2, 4)
 
 
+def test_seconds_are_floats_also_where_nothing_runs() -> None:
+    idle = state().statistics(5.0)
+    for seconds in (idle.oldest_age, idle.unfinished_seconds, idle.longest_processing):
+        assert type(seconds) is float
+        assert seconds == 0.0
+
+
 def test_advanced_entries_never_outnumber_the_live_ones() -> None:
     core = state()
     for delay in range(1000, 0, -1):
