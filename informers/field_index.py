@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from sys import intern
 from typing import Any
 
 import msgspec
 
 from informers.errors import MalformedObjectError
 from informers.object import Object
+from informers.shared_text import SharedText
 
 __all__ = ["FieldIndex", "field_index"]
 
@@ -17,10 +17,11 @@ __all__ = ["FieldIndex", "field_index"]
 class FieldIndex:
     """The index function of one field. Made by `field_index`."""
 
-    __slots__ = ("_decode", "path")
+    __slots__ = ("_decode", "_shared", "path")
 
     def __init__(self, path: tuple[str, ...]) -> None:
         self.path = path
+        self._shared = SharedText()
         type_: Any = str | list[str] | None
         for name in reversed(path):
             # A struct of one field skips all others, without making anything of them.
@@ -38,7 +39,7 @@ class FieldIndex:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise MalformedObjectError(f"{obj!r}: {'.'.join(self.path)}: {error}") from error
         if type(found) is str:
-            return (intern(found),)  # of many objects few values
+            return (self._shared[found],)
         return () if found is None else tuple(dict.fromkeys(found))
 
     def __repr__(self) -> str:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
-from sys import intern
 from typing import Any, Protocol
 
 import msgspec
 
 from informers.key import ObjectKey
 from informers.object import Object, ObjectSource
+from informers.shared_text import SharedText
 
 __all__ = ["ABSENT", "COMMON", "Item", "ListMeta", "PageOf", "Shape", "maker"]
 
@@ -132,6 +132,8 @@ def maker(source: ObjectSource, *, managed_fields: bool, drop_kind: bool) -> Cal
 
     The arguments mean what they mean for `informers.object.build`.
     """
+    # Sharing namespaces saves memory, and comparing keys is mostly comparing identities then.
+    shared = SharedText()
 
     def make(item: Item) -> Object:
         meta = item.metadata
@@ -139,8 +141,7 @@ def maker(source: ObjectSource, *, managed_fields: bool, drop_kind: bool) -> Cal
             meta.managedFields = ABSENT
         if drop_kind:
             item.kind = item.apiVersion = ABSENT
-        # Namespaces are few: sharing them saves memory, and comparing keys is mostly comparing identities then.
-        key = _new_key((intern(meta.namespace or ""), meta.name or ""))
+        key = _new_key((shared[meta.namespace or ""], meta.name or ""))
         return Object(_encode(item), key, meta.uid or "", meta.resourceVersion or "", source)
 
     return make
