@@ -29,7 +29,7 @@ class _ApiResource(msgspec.Struct):
     kind: str
     namespaced: bool = False
     singularName: str = ""  # noqa: N815 - the fields' names in the API
-    verbs: list[str] = []
+    verbs: list[str] | None = None
     shortNames: list[str] | None = None  # noqa: N815
     group: str = ""
     version: str = ""
@@ -46,7 +46,7 @@ class _GroupVersion(msgspec.Struct):
 
 class _Group(msgspec.Struct):
     name: str
-    versions: list[_GroupVersion]
+    versions: list[_GroupVersion] | None = None
     preferredVersion: _GroupVersion | None = None  # noqa: N815
 
 
@@ -95,13 +95,13 @@ class Discovery:
     def resources(self, timeout: float | None) -> list[ResourceInfo]:
         """Everything that is served, each resource in the preferred version of its group, or else in its next one.
 
-        Groups whose server does not answer (aggregated ones) are logged and left out.
+        Groups whose server does not answer, or not as it should (aggregated ones), are logged and left out.
         """
         found: dict[tuple[str, str], ResourceInfo] = {}
         for api_version in self._api_versions(timeout):
             try:
                 infos = self._group_version(api_version, timeout)
-            except ApiError as error:
+            except (ApiError, MalformedResponseError) as error:
                 _log.warning("discovery of %s failed: %s", api_version, error)
                 continue
             for info in infos:
@@ -111,9 +111,8 @@ class Discovery:
     def _api_versions(self, timeout: float | None) -> Iterable[str]:
         yield from self._decode("/api", _Versions, timeout).versions or ()
         for group in self._decode("/apis", _GroupList, timeout).groups or ():
-            preferred = group.preferredVersion or group.versions[0]
-            yield preferred.groupVersion
-            yield from (one.groupVersion for one in group.versions if one.groupVersion != preferred.groupVersion)
+            preferred = [] if group.preferredVersion is None else [group.preferredVersion]
+            yield from dict.fromkeys(one.groupVersion for one in [*preferred, *(group.versions or ())])
 
     def _group_version(self, api_version: str, timeout: float | None) -> list[ResourceInfo]:
         try:
@@ -132,7 +131,7 @@ class Discovery:
                 one.name,
                 one.namespaced,
                 one.singularName,
-                tuple(one.verbs),
+                tuple(one.verbs or ()),
                 tuple(one.shortNames or ()),
                 frozenset(subresources.get(one.name, ())),
             )
@@ -144,5 +143,5 @@ class Discovery:
         body = self._fetch(path, timeout)
         try:
             return msgspec.json.decode(body, type=type)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise MalformedResponseError(f"{path}: the answer is no discovery document: {error}") from error

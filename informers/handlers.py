@@ -173,7 +173,7 @@ class Registration:
                     raise SyncError(f"handler {self.name} did not sync: {self._ended}")
                 left = None if deadline is None else deadline - self._clock.now()
                 if left is not None and left <= 0:
-                    reason = f"{len(self._pending)} events pending"
+                    reason = f"{len(self._pending) + self._in_hand} events pending"
                     raise SyncTimeout(f"handler {self.name} did not sync in {timeout:g} s: {reason}", reason)
                 self._clock.wait(self._condition, left)
 

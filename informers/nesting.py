@@ -13,7 +13,8 @@ import msgspec
 
 __all__ = ["elements", "members"]
 
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{},]', re.DOTALL)
+# A string without an end takes the rest: to look for its end from each quote inside it would be quadratic.
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[][{},]', re.DOTALL)
 _MEMBER = re.compile(rb'\s*("[^"\\]*(?:\\.[^"\\]*)*")\s*:(.*)', re.DOTALL)
 _decode_name = msgspec.json.Decoder(str).decode
 

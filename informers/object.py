@@ -299,12 +299,12 @@ class Object(msgspec.Struct, Mapping[str, Any], metaclass=_ObjectMeta, frozen=Tr
 
     @property
     def kind(self) -> str:
-        """The kind, from the bytes or else from the resource; empty if neither says it."""
+        """The kind, of the resource or else from the bytes; empty if neither says it."""
         return self.source.kind or self._text("kind")
 
     @property
     def api_version(self) -> str:
-        """The apiVersion, from the bytes or else from the resource; empty if neither says it."""
+        """The apiVersion, of the resource or else from the bytes; empty if neither says it."""
         return self.source.api_version or self._text("apiVersion")
 
     def _text(self, member: str) -> str:

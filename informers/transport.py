@@ -3,7 +3,7 @@
 urllib3's own retries and redirects are off. Repeated are only what the server asks to be repeated (429, and 503 with
 Retry-After; both say that nothing was done), within the deadline, and once a request refused with 401, after the
 credentials were loaded again. Each attempt is reported to `on_request`. Whatever goes wrong below HTTP becomes a
-`TransportError` that names the address and says whether a write may have been applied (`failures.py`).
+`TransportError` that names the address and says whether a write may have been applied (`transport_failures.py`).
 """
 
 from __future__ import annotations
@@ -391,7 +391,7 @@ def _retry_after(header: str, now: float) -> float | None:
         return min(float(header), _LONGEST_RETRY_WAIT)
     try:
         moment = parsedate_to_datetime(header)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     # A date is in GMT, though it may say so with "-0000", which Python reads as a time without a zone.
     until = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
@@ -401,7 +401,7 @@ def _retry_after(header: str, now: float) -> float | None:
 def _status_body(body: bytes, status: int, phrase: str | None) -> Mapping[str, Any]:
     try:
         decoded = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         decoded = None
     if isinstance(decoded, dict) and decoded.get("kind") == "Status":
         return {**decoded, "code": status}

@@ -1,4 +1,4 @@
-"""Objects that no good server gives: members of any name, nesting without end."""
+"""Answers that no good server gives: members of any name, nesting without end, texts that never stop being new."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import json
 
 import pytest
 
-from informers import MalformedObjectError, Object
+from informers import MalformedObjectError, Object, field_index
 from informers.decoder import ObjectDecoder
+from informers.nesting import members
+from informers.shared_text import SharedText
 
 ODD_NAMES = ['a "quote"', "back\\slash", "new\nline", "\x00", "", "é", "\U0001f600", "member0"]
 
@@ -30,3 +32,25 @@ def test_bytes_nested_too_deeply_are_refused_as_malformed(nested):
     for text in (nested, '{"metadata":{"name":"a"},"spec":' + nested + "}"):
         with pytest.raises(MalformedObjectError):
             Object.from_bytes(text.encode())
+
+
+def test_a_string_without_an_end_in_the_depths_is_found_broken_in_one_pass():
+    with pytest.raises(ValueError, match="brackets"):
+        members(b'{"a":[],"b":"' + rb"\"" * 1_000_000)  # a look from each quote to the end would take hours
+
+
+def test_equal_namespaces_and_equal_values_of_a_field_are_one_string():
+    line = '{"type":"ADDED","object":{"metadata":{"name":"%s","namespace":"of all"},"spec":{"nodeName":"node"}}}'
+    decoder, node = ObjectDecoder("v1", "Pod"), field_index("spec.nodeName")
+    one, other = (decoder.event((line % name).encode()).object for name in "ab")
+    assert one.namespace is other.namespace
+    assert node(one)[0] is node(other)[0]
+
+
+def test_texts_of_which_each_is_new_are_not_kept_for_ever():
+    shared = SharedText()
+    for number in range(25_000):
+        text = f"pod-{number}"
+        assert shared[text] is text
+        assert shared[f"pod-{number}"] is text
+        assert len(shared) <= 10_000

@@ -29,7 +29,7 @@ def test_retry_after_is_seconds_or_a_date(serve, connect, header, least, most):
     assert least <= caught.value.retry_after <= most
 
 
-@pytest.mark.parametrize("header", ["soon", "-5", "1.5", "", "\u0667", "99 Foo 2020"])
+@pytest.mark.parametrize("header", ["soon", "-5", "1.5", "", "\u0667", "99 Foo 2020", "1 Jan 2030 1:1:1 99999999999"])
 def test_a_retry_after_that_says_nothing_is_no_wish(serve, connect, header):
     text = f"Retry-After: {header}\r\n".encode()
     head = b"HTTP/1.1 503 X\r\n" + text + b"Content-Length: 0\r\n\r\n"
