@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from informers.errors import ScopeError
 from informers.key import ObjectKey
 from informers.object import Object
 from informers.request import ResourceInfo
@@ -117,9 +118,11 @@ def check_scope(info: ResourceInfo, key: ObjectKey) -> None:
 
 
 def scope(info: ResourceInfo, namespace: str | None) -> str:
-    """The namespace of a list or watch; empty for all. Raises ValueError if the resource has none."""
+    """The namespace of a list or watch; empty for all. Raises ScopeError if the resource has none."""
     if namespace and not info.namespaced:
-        raise ValueError(f"{info.plural} are cluster scoped: there are none in namespace {namespace!r}")
+        raise ScopeError(
+            f"{info.plural} are cluster scoped: there are none in namespace {namespace!r}, ask with namespace=None"
+        )
     return namespace or ""
 
 

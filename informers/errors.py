@@ -29,6 +29,7 @@ InformersError
 ├── MalformedObjectError             (also ValueError) bytes or a mapping that are no Kubernetes object
 ├── ConfigError                      the kubeconfig or the in-cluster configuration cannot be used
 ├── SelectorError                    (also ValueError) a selector that does not parse
+├── ScopeError                       (also ValueError) a cluster scoped kind was asked for by namespace
 ├── ClientClosed                     the client was closed
 ├── SyncError                        a cache did not fill; says why
 │   └── SyncTimeout                  in the time given (also Timeout)
@@ -73,6 +74,7 @@ __all__ = [
     "NotAcceptableError",
     "NotFoundError",
     "RequestTimeout",
+    "ScopeError",
     "SelectorError",
     "ServerTimeoutError",
     "ServiceUnavailableError",
@@ -431,6 +433,10 @@ class ConfigError(InformersError):
 
 class SelectorError(InformersError, ValueError):
     """A label or field selector that does not parse; the message shows the part and what was expected."""
+
+
+class ScopeError(InformersError, ValueError):
+    """A kind without namespaces was asked for in one; the message names both."""
 
 
 class ClientClosed(InformersError):

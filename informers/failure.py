@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from informers.errors import ApiError, ConnectionRefused, DnsError, TlsError, TransportError
+from informers.errors import ApiError, ConnectionRefused, DnsError, ScopeError, TlsError, TransportError
 from informers.foreign import described
 
 
@@ -27,6 +27,7 @@ class FailureKind(Enum):
     UNAUTHORIZED = "unauthorized"
     FORBIDDEN = "forbidden"
     NOT_FOUND = "not found"
+    SCOPE = "scope"  # a kind without namespaces was asked for in one
     REFUSED = "refused"  # nobody listens at the address, or it cannot be found
     TLS = "tls"  # the handshake failed, most likely for as long as nobody replaces a certificate
     CONNECTION = "connection"  # the connection could not be made, or broke
@@ -38,7 +39,12 @@ class FailureKind(Enum):
     @property
     def is_permanent(self) -> bool:
         """Whether a person has to act before the request can succeed."""
-        return self in (FailureKind.UNAUTHORIZED, FailureKind.FORBIDDEN, FailureKind.NOT_FOUND)
+        return self in (
+            FailureKind.UNAUTHORIZED,
+            FailureKind.FORBIDDEN,
+            FailureKind.NOT_FOUND,
+            FailureKind.SCOPE,
+        )
 
     @property
     def is_passing(self) -> bool:
@@ -73,6 +79,8 @@ _TOO_LARGE_PHRASE = "Too large resource version"
 
 def classify(error: BaseException) -> Failure:
     """Say what `error` means. Unknown exceptions are OTHER."""
+    if isinstance(error, ScopeError):
+        return Failure(FailureKind.SCOPE, str(error))
     if not isinstance(error, ApiError | TransportError):
         return Failure(FailureKind.OTHER, described(error))
     message = str(error) or type(error).__name__

@@ -248,7 +248,8 @@ class SharedInformer:
 
         Waits for as long as it may, whatever the source answers, since that may change; the reason is logged every ten
         seconds. Then raises `SyncTimeout` (a `SyncError` and TimeoutError) that says what fails, and since when. With
-        `fail_fast` raises `SyncError` as soon as the source answers what only a person can change (401, 403, 404).
+        `fail_fast` raises `SyncError` as soon as the source answers what only a person can change (401, 403, 404),
+        or a namespace was given for a kind that has none.
         """
 
         clock = self._clock

@@ -22,7 +22,7 @@ from informers import (
     Timeout,
     retry_on_conflict,
 )
-from informers.errors import ConnectionReset
+from informers.errors import ConnectionReset, ScopeError
 from informers.testing import FakeClient
 
 
@@ -130,6 +130,8 @@ def test_cluster_scoped_kinds_take_no_namespace(client):
     for call in (lambda: nodes.get("ns/n"), lambda: nodes.list(namespace="ns"), lambda: nodes.watch(namespace="ns")):
         with pytest.raises(ValueError, match="cluster scoped"):
             call()
+    with pytest.raises(ScopeError, match="ask with namespace=None"):
+        nodes.list(namespace="ns")
 
 
 def test_lists_select_and_come_in_pages(maps):
