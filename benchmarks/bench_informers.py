@@ -39,6 +39,8 @@ UNEQUAL = (
     "pysedna drops managedFields unless told otherwise, client-go keeps them unless a transform drops them.",
     "This server pages whatever version is asked for, which spares client-go memory: a real one answers its list at "
     "version 0 in one piece.",
+    "client-go runs on every core by default. Where other work competes for them it can be quicker on one: see that "
+    "row before trusting a ratio.",
     "client-go's own limit of 5 requests a second is off, pysedna has none.",
     "The official client, lightkube and kubernetes_asyncio have no index and no queue of their own: their handlers "
     "fill a dict of sets and pysedna's queue. The latter two have no informer: they list once and watch once.",
