@@ -133,6 +133,7 @@ class Protocol:
         self._asked: Step | None = None
         # Listing
         self._continue: str | None = None
+        self._first_page = ""  # its version: what changes between two pages must still come on the watch
         self._unavailable = False  # the last version is of no use to the server: ask for a consistent list
         self._unpaged = False  # a continue token expired or led nowhere: read the list in one piece
         self._list_once = False  # the streamed list failed: try the plain one this time
@@ -210,10 +211,12 @@ class Protocol:
         if continue_ and continue_ == asked.continue_:
             self._list_failed(now, Failure(FailureKind.EXPIRED, "a page of the list leads to itself"), asked)
             return Verdict.STALE
+        if asked.continue_ is None:
+            self._first_page = resource_version
         if continue_:
             self._continue = continue_
             return Verdict.COLLECT
-        self._complete(now, resource_version)
+        self._complete(now, self._first_page)
         self.phase = Phase.WATCHING
         return Verdict.SNAPSHOT
 
@@ -235,15 +238,12 @@ class Protocol:
     def _refuse_stale(self, now: float, version: str) -> None:
         self._continue = None
         self._unavailable = True
-        self._pause(
-            now,
-            Failure(
-                FailureKind.STALE,
-                f"the server answered with version {version}, older than {self.version} seen"
-                if version
-                else f"the server answered with a list without a version after one at {self._listed_version}",
-            ),
+        said = (
+            f"version {version}, older than {self.version} seen"
+            if version
+            else f"a list without a version after one at {self._listed_version}"
         )
+        self._pause(now, Failure(FailureKind.STALE, f"the server answered with {said}"))
 
     # ---- answers to a watch
 
@@ -377,7 +377,6 @@ class Protocol:
         return now - (self._snapshot_at if listed else self.opened_at)  # type: ignore[operator]
 
     def _initial_cut(self, now: float, short: bool, failure: Failure | None) -> None:
-        self._collecting = False
         self._cut_short += 1
         if self._cut_short >= 3:
             self.watch_list = False

@@ -272,7 +272,7 @@ class Reflector:
         self._keep_unreadable(answer.unreadable)
         self._journal.list_bytes = max(self._journal.list_bytes, answer.size)
         if verdict is Verdict.SNAPSHOT:
-            self._fill(answer.resource_version)
+            self._fill(self._protocol.version)
 
     def _fill(self, version: str) -> bool:
         """Replace the sink's content with what was collected; False if the sink refused."""

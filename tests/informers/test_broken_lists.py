@@ -6,7 +6,7 @@ import pytest
 
 from informers import MalformedResponseError
 from informers.decoder import ObjectDecoder
-from informers.protocol import AskList, Protocol, ProtocolConfig, Verdict, Wait
+from informers.protocol import AskList, AskWatch, Protocol, ProtocolConfig, Verdict, Wait
 from informers.resource import Resource
 from informers.testing import FakeClient
 
@@ -37,3 +37,14 @@ def test_iterating_over_a_list_ends_at_a_page_that_leads_to_itself(monkeypatch):
     assert [next(objects).name, next(objects).name] == ["a", "a"]
     with pytest.raises(MalformedResponseError, match="leads to itself"):
         next(objects)
+
+
+def test_a_change_between_two_pages_comes_on_the_watch():
+    core = Protocol(ProtocolConfig(watch_list=False), random=lambda: 0.0)
+    core.next(0.0)
+    assert core.page(0.0, "10", "token") is Verdict.COLLECT
+    core.next(0.0)
+    assert core.page(0.0, "12", None) is Verdict.SNAPSHOT  # an object of the first page may have changed at 11
+    watch = core.next(0.0)
+    assert isinstance(watch, AskWatch)
+    assert watch.resource_version == core.version == "10"
