@@ -278,7 +278,8 @@ class Object(msgspec.Struct, Mapping[str, Any], metaclass=_ObjectMeta, frozen=Tr
                 return model
             return msgspec.json.decode(self._prefixed(), type=type)
         except (*BROKEN, ValueError) as error:
-            raise MalformedObjectError(f"{self!r} as {type.__name__}: {error}") from error
+            name = getattr(type, "__name__", type)
+            raise MalformedObjectError(f"{self!r} as {name}: {error}") from error
 
     def _prefixed(self) -> bytes:
         """The bytes, completed in front: of two equal names the last one counts, so what they say themselves wins."""

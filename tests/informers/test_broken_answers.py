@@ -34,6 +34,13 @@ def test_bytes_nested_too_deeply_are_refused_as_malformed(nested):
             Object.from_bytes(text.encode())
 
 
+def test_what_does_not_fit_a_type_without_a_name_is_malformed():
+    with pytest.raises(MalformedObjectError, match="as list"):
+        Object.from_dict({"metadata": {"name": "a"}}).decode(list[int])
+    with pytest.raises(MalformedObjectError, match=r"as int \| None"):
+        Object.from_dict({"metadata": {"name": "a"}}).decode(int | None)
+
+
 def test_a_string_without_an_end_in_the_depths_is_found_broken_in_one_pass():
     with pytest.raises(ValueError, match="brackets"):
         members(b'{"a":[],"b":"' + rb"\"" * 1_000_000)  # a look from each quote to the end would take hours
