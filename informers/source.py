@@ -92,7 +92,14 @@ class ListWatch(Protocol):
         limit: int | None = None,
         continue_: str | None = None,
         timeout: float | None = None,
-    ) -> ObjectList: ...
+    ) -> ObjectList:
+        """Read the objects, or a page of at most `limit`; `continue_` is what the page before gave. Blocks.
+
+        `resource_version` "" asks for the present state, "0" for any, another one for a state not older (or, as
+        `resource_version_match` says, for that one). Raises `ApiError` for what a server answers (`ExpiredError` for a
+        version or a token that is too old) and `TransportError` where no whole answer came.
+        """
+        ...
 
     def watch(
         self,
@@ -103,7 +110,14 @@ class ListWatch(Protocol):
         send_initial_events: bool | None = None,
         resource_version_match: str | None = None,
         timeout: float | None = None,
-    ) -> WatchStream: ...
+    ) -> WatchStream:
+        """Follow what happens after `resource_version`. Blocks until the source has agreed; the stream has the events.
+
+        `timeout_seconds` is when the source is to end the stream. `send_initial_events` asks for the present objects as
+        ADDED events first, and for a bookmark that ends them. Raises as `list` does; who cannot send initial events
+        raises `InvalidError`, and is then asked for lists.
+        """
+        ...
 
 
 class InterruptibleListWatch(ListWatch, Protocol):
