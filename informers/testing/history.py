@@ -73,15 +73,16 @@ class HistoryChecker:
     def wait_for(self, objects: Callable[[], Iterable[Object]], timeout: float = 10.0) -> None:
         """Wait until what was shown is `objects()`, by name, uid and version. Raises AssertionError with what differs.
 
-        `objects` is called again and again, while the checker is locked. Runs on real time. Ends with `check`.
+        `objects` is called again and again, while the checker is locked. Runs on real time. Ends with `check`. That it
+        took too long is not kept in `wrong`: no event was.
         """
         clock = MonotonicClock()
         deadline = clock.now() + timeout
         with self._condition:
             while differences := _differences(self._shown, objects()):
                 if clock.now() >= deadline:
-                    self.wrong.append(f"shown is not what is there: {'; '.join(differences)}")
-                    break
+                    late = f"shown is not what is there: {'; '.join(differences)}"
+                    raise AssertionError("\n".join([*self.wrong, late]))
                 self._condition.wait(_LOOK_AGAIN)
         self.check()
 
