@@ -12,7 +12,7 @@ TWO_GROUPS = b"""{"groups":[
     {"name":"odd","versions":%s},
     {"name":"good","versions":[{"groupVersion":"good/v1"}],"preferredVersion":{"groupVersion":"good/v1"}}
 ]}"""
-DEEP = b'{"resources":[],"x":' + b"[" * 5000 + b"]" * 5000 + b"}"
+DEEP = b'{"resources":[],"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 
 
 def discovery(**answers: bytes) -> Discovery:
