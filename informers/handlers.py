@@ -23,6 +23,9 @@ __all__ = ["EventHandler", "HandlerStatistics", "Registration"]
 
 _log = logging.getLogger(__name__)
 
+FOR_OTHER_HANDLERS = 1.0
+"""Seconds for which a handler waits for others to end: they may be waiting for it."""
+
 # A handler thread takes this many events at once where that cannot hurt the bound.
 _CHUNK = 32
 
@@ -180,12 +183,13 @@ class Registration:
     def remove(self, wait: bool = False) -> None:
         """End this handler: what is pending is dropped; a call that runs is not interrupted. Idempotent.
 
-        With `wait` returns once that call has ended, however long it takes (from within the handler: at once).
+        With `wait` returns once that call has ended, however long it takes. From within the handler: at once; from
+        within another one: after a second at most, since that call may be waiting for this one.
         """
         self._on_remove(self)
         self.end("it was removed")
         if wait:
-            self.join(None)
+            self.join(FOR_OTHER_HANDLERS if in_handler() else None)
 
     def statistics(self) -> HandlerStatistics:
         """The handler's numbers now. `delivered` counts events, filtered ones too; `failed` calls that raised."""

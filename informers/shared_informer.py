@@ -16,7 +16,17 @@ from informers.delta_fifo import DeltaFIFO, Deltas, Transform
 from informers.errors import FIFOClosed, InformerStopped, SyncError, SyncTimeout, Timeout
 from informers.event import Event, EventType, Reason, apply_batch
 from informers.foreign import described
-from informers.handlers import EventHandler, Filter, OnAdd, OnDelete, OnEvent, OnUpdate, Registration, in_handler
+from informers.handlers import (
+    FOR_OTHER_HANDLERS,
+    EventHandler,
+    Filter,
+    OnAdd,
+    OnDelete,
+    OnEvent,
+    OnUpdate,
+    Registration,
+    in_handler,
+)
 from informers.indexer import NAMESPACE_INDEX, Indexer, IndexerView, IndexFunction, namespace_index
 from informers.key import ObjectKey, as_key
 from informers.lister import Lister
@@ -37,7 +47,6 @@ __all__ = ["SharedInformer"]
 _log = logging.getLogger(__name__)
 
 _MIN_RESYNC = 1.0
-_FOR_OTHER_HANDLERS = 1.0
 
 
 class SharedInformer:
@@ -45,7 +54,8 @@ class SharedInformer:
 
     `source` is a `ListWatch`, or several by namespace that fill one cache. `resync` is the default period, in seconds,
     after which handlers are shown every object again (0: never). `indexers` are index functions by name; "namespace"
-    is always there. `transform` is applied to each object before it is cached; it must be cheap and keep the key.
+    is always there; they run under the lock of the cache and must be quick. `transform` is applied to each object
+    before it is cached; it must be cheap and keep the key.
     `name` is for messages, threads and `metrics`. `protocol` has the knobs of list and watch, `request_timeout` bounds
     one list page (longer while it comes, see `ResourceListWatch`) or the opening of a watch. `clock` and `random`
     (numbers from [0, 1)) are for tests.
@@ -102,7 +112,8 @@ class SharedInformer:
         self.lister = Lister(self._indexer, self.name)
         self.indexer = IndexerView(self._indexer)
         # Held while a batch changes the cache and is handed over, and while a handler joins. Inside the queue's lock.
-        self._lock = threading.Lock()
+        # Re-entrant, because index functions run under it and may ask for the status.
+        self._lock = threading.RLock()
         self._registrations: list[Registration] = []
         self._removed: list[Registration] = []
         self._synced = False
@@ -219,7 +230,7 @@ class SharedInformer:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(left())
         if in_handler():
-            soon = clock.now() + _FOR_OTHER_HANDLERS
+            soon = clock.now() + FOR_OTHER_HANDLERS
             deadline = soon if deadline is None else min(deadline, soon)
         for registration in self._all_registrations():
             registration.join(left())

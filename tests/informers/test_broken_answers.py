@@ -27,7 +27,9 @@ def test_a_member_of_any_name_costs_neither_its_object_nor_those_beside_it(name)
         assert json.loads(event.object.raw) == without
 
 
-@pytest.mark.parametrize("nested", ['{"a":' * 100_000 + "1" + "}" * 100_000, "[" * 100_000 + "]" * 100_000])
+@pytest.mark.parametrize(
+    "nested", ['{"a":' * 100_000 + "1" + "}" * 100_000, "[" * 100_000 + "]" * 100_000], ids=["objects", "arrays"]
+)
 def test_bytes_nested_too_deeply_are_refused_as_malformed(nested):
     for text in (nested, '{"metadata":{"name":"a"},"spec":' + nested + "}"):
         with pytest.raises(MalformedObjectError):
