@@ -24,9 +24,13 @@ from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConn
 from urllib3.util.connection import create_connection
 from urllib3.util.ssl_ import create_urllib3_context, resolve_cert_reqs, resolve_ssl_version
 
+from informers.chunks import Dechunker
+
 __all__ = ["Exchange", "Exchanges", "track"]
 
 _READ_BUFFER = 1 << 16
+_PIECE = 1 << 18
+_LONGEST_TRAILERS = 1 << 16
 
 
 class Exchange:
@@ -211,7 +215,7 @@ class _Tracked:
     def _response(self, sock: Any, *args: Any, **kwargs: Any) -> http.client.HTTPResponse:
         exchange = self.exchanges.current
         readable: Any = sock if exchange is None else _Readable(sock, exchange)
-        return http.client.HTTPResponse(readable, *args, **kwargs)
+        return _Response(readable, *args, **kwargs)
 
 
 class _TlsSocket(ssl.SSLSocket):
@@ -225,6 +229,38 @@ class _TlsSocket(ssl.SSLSocket):
                 raise
             self.close()
             raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer") from error
+
+
+class _Response(http.client.HTTPResponse):
+    """Reads the whole of a chunked body at once; `HTTPResponse` takes several calls and copies for each chunk."""
+
+    def read(self, amt: int | None = None) -> bytes:
+        if amt is not None or not self.chunked or self.fp is None:
+            return super().read(amt)
+        chunks = Dechunker()
+        parts: list[bytes] = []
+        while not chunks.finished:
+            data = self.fp.read1(_PIECE)
+            try:
+                parts += chunks.feed(data)
+            except ValueError:
+                data = b""
+            if not data:
+                self.close()
+                raise http.client.IncompleteRead(b"".join(parts))
+        self._skip_trailers(chunks.rest)
+        self.close()  # gives the connection back, like any body that was read to its end
+        return b"".join(parts)
+
+    def _skip_trailers(self, read: bytes) -> None:
+        """Leave the connection where the next answer begins, if what was `read` so far is not the end."""
+        while not (read.startswith((b"\r\n", b"\n")) or b"\n\r\n" in read or b"\n\n" in read):
+            line = self.fp.readline(_LONGEST_TRAILERS)
+            if not line:
+                return
+            read += line
+            if len(read) > _LONGEST_TRAILERS:
+                raise http.client.LineTooLong("trailers")
 
 
 class _Readable:

@@ -1,8 +1,7 @@
 """Watches over HTTP: from the bytes of an endless answer to events.
 
-`Dechunker` and `Lines` are pure: they take bytes as they come and give what is whole. `HttpWatchStream` reads the
-socket's own buffer, in pieces as large as they come, and takes the chunks of HTTP apart itself: an API server sends a
-chunk an event, and a call into http.client for each would cost more than decoding it.
+`Lines` is pure: it takes bytes as they come and gives what is whole. `HttpWatchStream` reads the socket's own buffer,
+in pieces as large as they come.
 """
 
 from __future__ import annotations
@@ -15,76 +14,19 @@ from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Self
 
+from informers.chunks import Dechunker
 from informers.connection import Exchange
 from informers.decoder import Malformed, ObjectDecoder
 from informers.errors import MalformedResponseError
 from informers.key import ObjectKey
 from informers.source import WatchEvent
 
-__all__ = ["Dechunker", "HttpWatchStream", "Lines"]
+__all__ = ["HttpWatchStream", "Lines"]
 
 _log = logging.getLogger(__name__)
 _PIECE = 1 << 18
 _LONGEST_LINE = 32 << 20  # some ten times the largest object that a server takes
 _GRACE = 30.0  # the server ends a watch at its timeoutSeconds; this much later it is taken for dead
-
-
-class Dechunker:
-    """Takes the chunked transfer coding apart. `feed` gives the payload of what came; raises ValueError on garbage."""
-
-    def __init__(self) -> None:
-        self._left = 0  # bytes of the current chunk that have not come yet, its line end included
-        self._head = b""
-        self.finished = False
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Take bytes as they come from the socket and give the pieces of payload among them, mostly whole chunks."""
-        found: list[bytes] = []
-        at, size = 0, len(data)
-        while at < size and not self.finished:
-            if not self._left and not self._head and (whole := _whole_chunk(data, at)):
-                found.append(data[whole])  # so most of them come
-                at = whole.stop + 2
-                continue
-            if self._left:
-                end = min(at + self._left, size)
-                self._left -= end - at
-                # the last two bytes of what is left are the line end, of which a part may have come
-                last = end - 2 if not self._left else max(at, end - max(0, 2 - self._left))
-                if last > at:
-                    found.append(data[at:last])
-                at = end
-                continue
-            end = data.find(b"\n", at)
-            if end < 0:
-                self._head += data[at:]
-                break
-            self._start_chunk(self._head + data[at:end] if self._head else data[at:end])
-            self._head = b""
-            at = end + 1
-        if len(self._head) > 1024:
-            raise ValueError("a chunk without a size")
-        return found
-
-    def _start_chunk(self, head: bytes) -> None:
-        size = int(head.partition(b";")[0] if b";" in head else head, 16)
-        if size < 0:
-            raise ValueError("a chunk of negative size")
-        if size:
-            self._left = size + 2
-        else:
-            self.finished = True  # trailers may follow; nobody sends any, and the connection is closed anyway
-
-
-def _whole_chunk(data: bytes, at: int) -> slice | None:
-    """Where the payload of a plain chunk is that begins here and is whole; None for anything else."""
-    end = data.find(b"\n", at, at + 10)
-    try:
-        size = int(data[at:end], 16) if end >= 0 else 0
-    except ValueError:
-        return None
-    stop = end + 1 + size
-    return slice(end + 1, stop) if size > 0 and stop + 2 <= len(data) else None
 
 
 class Lines:

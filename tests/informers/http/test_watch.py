@@ -18,7 +18,8 @@ from informers import (
     MalformedResponseError,
     RequestTimeout,
 )
-from informers.watch import Dechunker, Lines
+from informers.chunks import Dechunker
+from informers.watch import Lines
 
 
 def line(kind="ADDED", name="a", version="1", **extra):
