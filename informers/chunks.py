@@ -6,35 +6,38 @@ than decoding it. Pure: bytes come in, payload goes out.
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = ["Dechunker"]
 
 
 class Dechunker:
-    """Takes the chunked transfer coding apart. `feed` gives the payload of what came; raises ValueError on garbage."""
+    """Takes the coding apart. `feed` gives the payload of what came; raises ValueError on garbage.
 
-    def __init__(self) -> None:
+    With `views` it gives memoryviews, which copy nothing and keep what they are of alive; otherwise bytes.
+    """
+
+    def __init__(self, *, views: bool = False) -> None:
+        self._views = views
         self._left = 0  # bytes of the current chunk that have not come yet, its line end included
         self._head = b""
         self.finished = False
         self.rest = b""
         """What came after the last chunk: trailers and the empty line that ends them, as far as they were there."""
 
-    def feed(self, data: bytes) -> list[bytes]:
+    def feed(self, data: bytes) -> list[Any]:
         """Take bytes as they come from the socket and give the pieces of payload among them, mostly whole chunks."""
-        found: list[bytes] = []
+        found: list[Any] = []
+        payload: Any = memoryview(data) if self._views else data
         at, size = 0, len(data)
         while at < size and not self.finished:
-            if not self._left and not self._head and (whole := _whole_chunk(data, at)):
-                found.append(data[whole])  # so most of them come
-                at = whole.stop + 2
-                continue
             if self._left:
                 end = min(at + self._left, size)
                 self._left -= end - at
                 # the last two bytes of what is left are the line end, of which a part may have come
                 last = end - 2 if not self._left else max(at, end - max(0, 2 - self._left))
                 if last > at:
-                    found.append(data[at:last])
+                    found.append(payload[at:last])
                 at = end
                 continue
             end = data.find(b"\n", at)
@@ -44,6 +47,11 @@ class Dechunker:
             self._start_chunk(self._head + data[at:end] if self._head else data[at:end])
             self._head = b""
             at = end + 1
+            if 0 < self._left <= size - at:  # all of it is here, as nearly always
+                end = at + self._left
+                found.append(payload[at : end - 2])
+                self._left = 0
+                at = end
         if self.finished:
             self.rest = data[at:]
         if len(self._head) > 1024:
@@ -58,14 +66,3 @@ class Dechunker:
             self._left = size + 2
         else:
             self.finished = True
-
-
-def _whole_chunk(data: bytes, at: int) -> slice | None:
-    """Where the payload of a plain chunk is that begins here and is whole; None for anything else."""
-    end = data.find(b"\n", at, at + 10)
-    try:
-        size = int(data[at:end], 16) if end >= 0 else 0
-    except ValueError:
-        return None
-    stop = end + 1 + size
-    return slice(end + 1, stop) if size > 0 and stop + 2 <= len(data) else None

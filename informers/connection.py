@@ -237,8 +237,8 @@ class _Response(http.client.HTTPResponse):
     def read(self, amt: int | None = None) -> bytes:
         if amt is not None or not self.chunked or self.fp is None:
             return super().read(amt)
-        chunks = Dechunker()
-        parts: list[bytes] = []
+        chunks = Dechunker(views=True)
+        parts: list[memoryview] = []
         while not chunks.finished:
             data = self.fp.read1(_PIECE)
             try:
