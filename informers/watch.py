@@ -65,9 +65,10 @@ class HttpWatchStream:
 
     One thread iterates; `close` may be called from any, more than once, and ends a read that waits within a moment.
     Raises ApiError for an ERROR event, TransportError when the connection breaks or the server is `seconds` + 30 s past
-    its time, MalformedResponseError if what comes is not what HTTP promises. An event that cannot be read is logged,
-    counted in `unreadable`, named in `last_unreadable`, and left out, but for a deletion: that is a
-    MalformedResponseError, since only a new list can make up for it. `unreadable_keys` has the keys that could be read.
+    its time, MalformedResponseError if what comes is not what HTTP promises (what came in one piece with that is lost).
+    An event that cannot be read is logged, counted in `unreadable`, named in `last_unreadable`, and left out, but for a
+    deletion: that is a MalformedResponseError, since only a new list can make up for it. `unreadable_keys` has the keys
+    that could be read.
     """
 
     def __init__(
