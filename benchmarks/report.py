@@ -271,7 +271,7 @@ def machine_facts(packages: Sequence[str], peers: Mapping[str, str]) -> dict[str
         "cpu": _cpu_model(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "load at the start": round(os.getloadavg()[0], 2),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "python": python if gil() else f"{python} free-threaded",
         "versions": {name: version for name in packages if (version := package_version(name))} | dict(peers),
     }
