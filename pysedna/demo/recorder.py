@@ -36,6 +36,7 @@ class Recorder:
         self._changed = threading.Condition()
         self._history = History()
         self._stop = threading.Event()
+        self._given_up = False
         self._streams: dict[str, WatchStream] = {}
         self._versions: dict[str, str] = {}  # each written by the thread of its kind
         self._threads: list[threading.Thread] = []
@@ -71,16 +72,24 @@ class Recorder:
     def wait_for(self, what: str, question: Callable[[History], T], timeout: float) -> T:
         """Asks again after each event until the answer is true, and returns it.
 
-        Raises StepFailed, which names `what` and shows the pods that live, after `timeout` seconds.
+        Raises StepFailed, which names `what` and shows the pods that live, after `timeout` seconds or `give_up`.
         """
         deadline = self._clock.now() + timeout
         with self._changed:
             while not (answer := question(self._history)):
+                if self._given_up:
+                    raise StepFailed(f"waited for {what} until it was interrupted")
                 left = deadline - self._clock.now()
                 if left <= 0:
                     raise StepFailed(f"waited {timeout:g} s for {what}; seen: {_summary(self._history)}")
                 self._clock.wait(self._changed, left)
             return answer
+
+    def give_up(self) -> None:
+        """Let all waits fail, now and from now on."""
+        with self._changed:
+            self._given_up = True
+            self._changed.notify_all()
 
     def _list(self, resource: Resource, kind: str) -> None:
         listed = resource.list(namespace=self._namespace)

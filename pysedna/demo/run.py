@@ -11,10 +11,12 @@ import secrets
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from types import FrameType
+from typing import TypeVar, cast
 
 from rich.console import Console
 
@@ -28,6 +30,8 @@ from pysedna.demo.replicas import Replicas
 from pysedna.demo.story import STEPS, Step, Story
 from pysedna.demo.view import Outcome, View, make_view, print_table
 from workqueue.clock import MonotonicClock
+
+T = TypeVar("T")
 
 WATCHED = (
     ("v1", "Pod"),
@@ -71,7 +75,7 @@ def run_demo(options: DemoOptions, console: Console, *, steps: Sequence[Step] = 
         try:
             with view, contextlib.ExitStack() as stack:
                 story, replicas = _set_up(options, stack, view, Path(folder))
-                outcomes = _play(story, replicas, steps, view)
+                outcomes = _interruptibly(lambda: _play(story, replicas, steps, view), story.recorder.give_up)
         except (SetUpFailed, InformersError) as error:
             failed = f"The demo could not be set up or cleared up: {error}"
             console.print(failed, style="red", markup=False, highlight=False, soft_wrap=True)
@@ -89,6 +93,34 @@ def run_demo(options: DemoOptions, console: Console, *, steps: Sequence[Step] = 
             lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
             console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
         return 1
+
+
+def _interruptibly(play: Callable[[], T], give_up: Callable[[], None]) -> T:
+    """Run `play` on a thread of its own; an interrupt ends it by way of `give_up`, and is raised once it has ended.
+
+    An interrupt may strike anywhere, also between taking a lock and the block that gives it back: the client's would
+    stay locked for all threads. Here the main thread only waits, in one call that has nothing to leave behind.
+    """
+    ends: SimpleQueue[tuple[T, None] | tuple[None, BaseException]] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            ends.put((play(), None))
+        except BaseException as error:  # noqa: BLE001 - raised by the main thread
+            ends.put((None, error))
+
+    thread = threading.Thread(target=run, name="demo-story")
+    thread.start()
+    try:
+        result, error = ends.get()
+    except KeyboardInterrupt:
+        give_up()
+        ends.get()
+        raise
+    thread.join()
+    if error is not None:
+        raise error
+    return cast(T, result)
 
 
 def _play(story: Story, replicas: Replicas, steps: Sequence[Step], view: View) -> list[Outcome]:

@@ -2,12 +2,14 @@
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from informers import Client
 from pysedna.demo import StepFailed
+from pysedna.demo.history import History
 from pysedna.demo.recorder import Recorder
 from pysedna.localcluster import LocalCluster
 
@@ -89,3 +91,21 @@ def test_a_gap_in_the_history_is_counted_and_bridged_by_a_list(cluster: LocalClu
     recorder.wait_for("pod b", lambda seen: seen.get("Pod", "b"), PATIENCE)
     assert recorder.ask(lambda seen: seen.gaps) >= 1
     assert [pod.name for pod in recorder.ask(lambda seen: seen.live("Pod"))] == ["a", "b"]
+
+
+def test_waits_end_when_they_are_given_up(recorder: Recorder) -> None:
+    waiting = threading.Event()
+
+    def question(seen: History) -> bool:
+        waiting.set()
+        return False
+
+    with ThreadPoolExecutor(1) as pool:
+        wait = pool.submit(recorder.wait_for, "what never comes", question, 60)
+        assert waiting.wait(PATIENCE)
+        recorder.give_up()
+        with pytest.raises(StepFailed, match="interrupted"):
+            wait.result(PATIENCE)
+    with pytest.raises(StepFailed, match="interrupted"):
+        recorder.wait_for("more", question, 60)
+    assert recorder.wait_for("what is there", lambda seen: True, 0)
