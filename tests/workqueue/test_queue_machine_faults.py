@@ -19,6 +19,8 @@ from workqueue.testing.machine import RuleBroken, queue_machine
 from workqueue.testing.model import Queued
 from workqueue.testing.model_adapter import ModelAdapter
 
+pytestmark = pytest.mark.slow  # all together; it is the kit that is tested, not the interpreter
+
 MAX_AGE = 6.0
 
 
