@@ -119,7 +119,7 @@ def scale(result: Report, known: Mapping[str, Peer], sizes: tuple[int, ...], eve
 
 
 def handlers(result: Report, known: Mapping[str, Peer], pods: int, events: int) -> None:
-    """One handler, and ten of them on one informer."""
+    """One handler, and ten of them on one informer, each with a queue of its own."""
     ours = known[OURS]
     with Server(pods, events) as server:
         contenders: dict[str, Run] = {

@@ -29,10 +29,10 @@ def throughput(server: str, pods: int, events: int, *, handlers: int, gc: str, i
     """From the start to the last handler call, for the list and for the events; `read`: see `look_at`."""
     meter.collector(gc)
     measured = Meter(server, pods, events)
-    queue: WorkQueue[ObjectKey] = WorkQueue()
+    queues: list[WorkQueue[ObjectKey]] = [WorkQueue() for _ in range(handlers)]  # as so many controllers have
     with Client.from_url(server) as client, SharedInformerFactory(client) as factory:
         informer = factory.informer("v1", "Pod", indexers={"node": INDEXES[index]})
-        counters = [_handle(informer, queue, pods, events, read=read) for _ in range(handlers)]
+        counters = [_handle(informer, queue, pods, events, read=read) for queue in queues]
         measured.begin()
         factory.start()
         for counter in counters:
@@ -43,7 +43,8 @@ def throughput(server: str, pods: int, events: int, *, handlers: int, gc: str, i
             for counter in counters:
                 counter.wait_done()
             measured.done()
-        meter.check(len(informer.lister.list()), len(queue), pods)
+        for queue in queues:
+            meter.check(len(informer.lister.list()), len(queue), pods)
     measured.report()
 
 

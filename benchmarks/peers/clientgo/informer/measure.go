@@ -22,10 +22,10 @@ func measureThroughput(o options, started time.Duration) (*throughput, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := newQueue()
-	defer q.ShutDown()
 	handlers := make([]*handler, o.handlers)
 	for i := range handlers {
+		q := newQueue() // one each, as so many controllers have
+		defer q.ShutDown()
 		handlers[i] = newHandler(q, o.pods, o.events)
 		if _, err := informer.AddEventHandler(handlers[i]); err != nil {
 			return nil, err
@@ -61,8 +61,11 @@ func measureThroughput(o options, started time.Duration) (*throughput, error) {
 			return nil, err
 		}
 	}
-	if held := len(informer.GetStore().ListKeys()); held != o.pods || q.Len() != o.pods {
-		return nil, fmt.Errorf("the cache holds %d pods and the queue %d keys, not %d", held, q.Len(), o.pods)
+	held := len(informer.GetStore().ListKeys())
+	for _, h := range handlers {
+		if queued := h.queue.Len(); held != o.pods || queued != o.pods {
+			return nil, fmt.Errorf("the cache holds %d pods and a queue %d keys, not %d", held, queued, o.pods)
+		}
 	}
 	var memory runtime.MemStats
 	runtime.GC()
