@@ -47,6 +47,7 @@ class Machine(RuleBasedStateMachine):
     managers_count = 1
     kind: Any
     setup: Any
+    check: Any  # what must hold of this kind once everything has settled
     cached: tuple[Any, ...] = ()
 
     def __init__(self) -> None:
@@ -160,9 +161,6 @@ class Machine(RuleBasedStateMachine):
             manager.restart()
         world.settle(self.cluster, *self.managers)
         assert [len(manager.client.writes) for manager in self.managers] == writes, "a settled world is left in peace"
-
-    def check(self) -> None:
-        raise NotImplementedError
 
     def put_in_the_way(self, manifest: Any) -> None:
         key = ((manifest["apiVersion"], manifest["kind"]), manifest["metadata"]["name"])
