@@ -16,11 +16,8 @@ from collections.abc import AsyncIterator, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
-from workqueue.clock import Clock
 from workqueue.core import Entry
 from workqueue.errors import ShutDown, Timeout
-from workqueue.metrics import MetricsProvider
-from workqueue.rate_limiters import RateLimiter
 from workqueue.shell import QueueShell, checked_limit, deadline
 
 __all__ = ["AsyncWorkQueue"]
@@ -79,18 +76,7 @@ class AsyncWorkQueue(QueueShell[T]):
     :param max_priority_age: seconds; None means strictly by priority
     """
 
-    def __init__(
-        self,
-        name: str = "",
-        *,
-        rate_limiter: RateLimiter[T] | None = None,
-        clock: Clock | None = None,
-        metrics: MetricsProvider | None = None,
-        max_priority_age: float | None = 30.0,
-    ) -> None:
-        super().__init__(
-            name, rate_limiter=rate_limiter, clock=clock, metrics=metrics, max_priority_age=max_priority_age
-        )
+    def _make_rooms(self) -> None:
         self._available: OrderedDict[_Sleeper, None] = OrderedDict()  # as many as `_getters`, longest asleep first
         self._drained: list[_Sleeper] = []
 

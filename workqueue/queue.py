@@ -13,11 +13,8 @@ from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
-from workqueue.clock import Clock
 from workqueue.core import Entry
 from workqueue.errors import ShutDown, Timeout
-from workqueue.metrics import MetricsProvider
-from workqueue.rate_limiters import RateLimiter
 from workqueue.shell import QueueShell, checked_limit, deadline
 
 __all__ = ["WorkQueue"]
@@ -43,18 +40,7 @@ class WorkQueue(QueueShell[T]):
     :param max_priority_age: seconds; None means strictly by priority
     """
 
-    def __init__(
-        self,
-        name: str = "",
-        *,
-        rate_limiter: RateLimiter[T] | None = None,
-        clock: Clock | None = None,
-        metrics: MetricsProvider | None = None,
-        max_priority_age: float | None = 30.0,
-    ) -> None:
-        super().__init__(
-            name, rate_limiter=rate_limiter, clock=clock, metrics=metrics, max_priority_age=max_priority_age
-        )
+    def _make_rooms(self) -> None:
         self._available = threading.Condition(self._lock)
         self._drained = threading.Condition(self._lock)
         self._told = 0  # how many getters were told to look and have not come yet

@@ -31,12 +31,7 @@ class QueueShell(ABC, Generic[T]):
     """A work queue but for `get` and its kin. Every method here may be called from any thread and never waits.
 
     No method calls foreign code with the queue's lock held (but the items' own `__hash__` and `__eq__`, and the
-    clock). No method may be called from a signal handler or a finalizer.
-
-    :param name: for error messages, and the label of the metrics
-    :param rate_limiter: what `add_rate_limited` asks; by default exponential per item, 5 ms .. 1000 s
-    :param metrics: where a queue with a name reports to; None costs nothing
-    :param max_priority_age: seconds; None means strictly by priority
+    clock). No method may be called from a signal handler or a finalizer. `WorkQueue` explains the arguments.
     """
 
     def __init__(
@@ -62,6 +57,7 @@ class QueueShell(ABC, Generic[T]):
         self._getters = 0  # how many wait in get and have not been told to look
         self._timer_at = math.inf  # the earliest due time that one of them wakes up for
         self._shut_downs = 0
+        self._make_rooms()
         if isinstance(self._limiter, UsageAware):
             self._limiter.watch_usage(self._in_use)
         self._metrics: QueueMetrics | None = None
@@ -177,6 +173,10 @@ class QueueShell(ABC, Generic[T]):
             self._wake_drainers()
 
     # -- waking whoever waits, with the lock held ----------------------------------------------------------------------
+
+    @abstractmethod
+    def _make_rooms(self) -> None:
+        """Make what is waited on, once."""
 
     @abstractmethod
     def _wake_getter(self) -> None:
